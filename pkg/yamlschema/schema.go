@@ -110,20 +110,16 @@ func complete(schema Schema, value any) any {
 	known := properties(schema)
 	if value == nil {
 		value = schema["default"]
-		if value == nil && known != nil {
-			value = Schema{}
-		}
+	}
+	if value == nil && known != nil {
+		value = Schema{}
 	}
 	switch value := value.(type) {
 	case Schema:
-		whole := Schema{}
-		for name := range known {
-			whole[name] = complete(known[name].(Schema), value[name])
-		}
-		for name, v := range value {
-			if known[name] == nil && v != nil {
-				whole[name] = v
-			}
+		whole := maps.Clone(value)
+		maps.DeleteFunc(whole, func(_ string, v any) bool { return v == nil })
+		for name, field := range known {
+			whole[name] = complete(field.(Schema), value[name])
 		}
 		return whole
 	case []any:
@@ -140,9 +136,9 @@ func complete(schema Schema, value any) any {
 // Overlay applies a value on top of a default: objects field by field, at every depth; any other value
 // replaces the default as a whole. A null replaces it, too, so that the default of the schema counts.
 func Overlay(base, over any) any {
-	b, inherits := base.(Schema)
+	b, isObject := base.(Schema)
 	o, ok := over.(Schema)
-	if !ok || !inherits {
+	if !ok || !isObject {
 		return over
 	}
 	merged := maps.Clone(b)
@@ -166,14 +162,12 @@ func Decode[T any](schema Schema, value any) (decoded T, err error) {
 
 // Allowed says which values a schema allows, "allowed are true and false".
 func Allowed(schema Schema) string {
-	if text, ok := schema["errorMessage"].(string); ok {
-		return text
-	}
-	if values, ok := schema["enum"].([]any); ok {
-		return "allowed are " + yamltree.OneOf(texts(values))
-	}
-	types := texts(schema["type"])
-	switch required := texts(schema["required"]); {
+	types, required := texts(schema["type"]), texts(schema["required"])
+	switch {
+	case schema["errorMessage"] != nil:
+		return schema["errorMessage"].(string)
+	case schema["enum"] != nil:
+		return "allowed are " + yamltree.OneOf(texts(schema["enum"]))
 	case slices.Contains(types, "boolean"):
 		return "allowed are true and false"
 	case schema["multipleOf"] != nil:
@@ -188,8 +182,7 @@ func Allowed(schema Schema) string {
 		return "allowed is an object (name: value)"
 	case slices.Contains(types, "array"):
 		return "allowed is a list"
-	}
-	if schema["maxLength"] != nil {
+	case schema["maxLength"] != nil:
 		return fmt.Sprintf("allowed is a text of up to %v characters", schema["maxLength"])
 	}
 	return "allowed is a text"
@@ -198,12 +191,11 @@ func Allowed(schema Schema) string {
 // maxReplicas is the greatest replica count of Kubernetes, 32 bits, which mistakes do not name.
 const maxReplicas = "2147483647"
 
-// texts returns the text of a JSON value, or the texts of a list.
-func texts(value any) []string {
+// texts returns the texts of a JSON value: a text, or a list with some.
+func texts(value any) (all []string) {
 	if text, ok := value.(string); ok {
 		return []string{text}
 	}
-	var all []string
 	values, _ := value.([]any)
 	for _, v := range values {
 		if text, ok := v.(string); ok {

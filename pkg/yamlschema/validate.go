@@ -30,15 +30,8 @@ type validator struct {
 	bad      map[*yamltree.Node]bool
 }
 
-// mistake adds a mistake in a value. A value has one at most: the first that is found.
-func (v *validator) mistake(n *yamltree.Node, text string) {
-	if !v.bad[n] {
-		v.bad[n] = true
-		v.mistakes.Add(n.Mistake(text))
-	}
-}
-
-// add adds the mistake of an error of the schema, or those of its causes.
+// add adds the mistake of an error of the schema, or those of its causes. Of the mistakes in a value, only
+// the first counts.
 func (v *validator) add(err *jsonschema.ValidationError) {
 	n, schema := v.root, v.form.At(err.InstanceLocation...)
 	for _, step := range err.InstanceLocation {
@@ -48,48 +41,46 @@ func (v *validator) add(err *jsonschema.ValidationError) {
 			n = n.Get(step)
 		}
 	}
-	allowed := Allowed(schema)
+	wrong, allowed := yamltree.Quote(n.Text())+" is not allowed", Allowed(schema)
 	switch k := err.ErrorKind.(type) {
-	case *kind.Type, *kind.InvalidJsonValue:
+	case *kind.Pattern, *kind.MaxLength, *kind.MultipleOf:
+	case *kind.Type, *kind.InvalidJsonValue, *kind.Enum:
+		wrong = n.Is()
 		if types := texts(schema["type"]); n.Text() != "" && slices.Contains(types, "string") && !slices.Contains(types, "integer") {
 			allowed = "allowed is a text, in quotes where it looks like something else"
 		}
-		v.mistake(n, n.Is()+"; "+allowed)
-	case *kind.Enum:
-		wrong := n.Is()
-		if text, ok := k.Got.(string); ok {
-			wrong = yamltree.Quote(text) + " is unknown"
-		}
-		v.mistake(n, wrong+"; "+allowed)
 	case *kind.Minimum, *kind.Maximum:
+		wrong = yamltree.QuoteName(n.Text()) + " is out of range"
 		if format, _ := schema["format"].(string); strings.HasSuffix(format, "duration") {
 			allowed = fmt.Sprintf("allowed are durations from %vs to 8760h", schema["minimum"])
 		}
-		v.mistake(n, yamltree.QuoteName(n.Text())+" is out of range; "+allowed)
-	case *kind.MultipleOf:
-		v.mistake(n, yamltree.QuoteName(n.Text())+" is not allowed; "+allowed)
-	case *kind.Pattern, *kind.MaxLength:
-		v.mistake(n, yamltree.Quote(n.Text())+" is not allowed; "+allowed)
 	case *kind.Format:
-		v.mistake(n, k.Err.Error())
+		wrong, allowed, _ = strings.Cut(k.Err.Error(), "; ")
 	case *kind.MinItems:
-		v.mistake(n, "is empty; "+allowed)
+		wrong = "is empty"
 	case *kind.MaxProperties:
-		v.mistake(n, fmt.Sprintf("has %d fields; allowed are up to %d", k.Got, k.Want))
+		wrong, allowed = fmt.Sprintf("has %d fields", k.Got), fmt.Sprintf("allowed are up to %d", k.Want)
 	case *kind.AnyOf:
-		v.mistake(n, "is incomplete; "+allowed)
+		wrong = "is incomplete"
 	case *kind.Required:
 		for _, name := range k.Missing {
 			v.missing(n, name, schema, strings.Contains(err.SchemaURL, "/else/"))
 		}
+		return
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
 			v.unknown(n.Get(name), schema)
 		}
+		return
 	default:
 		for _, cause := range err.Causes {
 			v.add(cause)
 		}
+		return
+	}
+	if !v.bad[n] {
+		v.bad[n] = true
+		v.mistakes.Add(n.Mistake(wrong + "; " + allowed))
 	}
 }
 
