@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -43,19 +44,18 @@ func findConnection(lookup func(string) (string, bool), name, what, field string
 }
 
 // value returns the connection string; "" if there is none.
-func (c connectionSettings) value() string {
-	value, _ := c.lookup(c.name)
-	return strings.TrimSpace(value)
-}
+func (c connectionSettings) value() string { return c.get(c.name) }
 
 // field returns the value of NAME__field; "" if there is none.
 func (c connectionSettings) field(field string) string {
-	value, _ := c.lookup(c.name + "__" + field)
-	if value = strings.TrimSpace(value); value != "" {
-		return value
+	return cmp.Or(c.get(c.name+"__"+field), c.get(c.name+":"+field))
+}
+
+func (c connectionSettings) get(name string) string {
+	if value, ok := c.lookup(name); ok {
+		return strings.TrimSpace(value)
 	}
-	value, _ = c.lookup(c.name + ":" + field)
-	return strings.TrimSpace(value)
+	return ""
 }
 
 // fault is what may be wrong with the connection string ("") or with a part of it: a field (" (Field)"), or

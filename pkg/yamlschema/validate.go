@@ -100,15 +100,13 @@ func (v *validator) missing(n *yamltree.Node, name string, schema Schema, orDefa
 // unknown adds the mistake of a field that the schema does not have.
 func (v *validator) unknown(n *yamltree.Node, schema Schema) {
 	v.bad[n] = true
-	m := yamltree.Mistake{File: n.File, Line: n.NameLine, Column: n.NameColumn, Field: n.Path()}
 	entries := v.form.root["required"].([]any)[0].(string)
 	switch {
 	case schema["patternProperties"] != nil:
-		m.Text = "has a bad name; " + Allowed(schema)
-	case m.Field == "defaults."+n.Name && properties(v.form.At(entries, "0"))[n.Name] != nil:
-		m.Line, m.Column, m.Text = n.Line, n.Column, "has no default; allowed is one of its own in each of the "+entries
+		v.mistakes.Add(n.NameMistake("has a bad name; " + Allowed(schema)))
+	case n.Path() == "defaults."+n.Name && properties(v.form.At(entries, "0"))[n.Name] != nil:
+		v.mistakes.Add(n.Mistake("has no default; allowed is one of its own in each of the " + entries))
 	default:
-		m.Text = v.form.unknown(n.Name, slices.Sorted(maps.Keys(properties(schema))))
+		v.mistakes.Add(n.NameMistake(v.form.unknown(n.Name, slices.Sorted(maps.Keys(properties(schema))))))
 	}
-	v.mistakes.Add(m)
 }

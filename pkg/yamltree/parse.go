@@ -60,11 +60,13 @@ func checkText(text []byte) Mistake {
 	if at < 0 {
 		return Mistake{}
 	}
-	return Mistake{Line: 1 + bytes.Count(text[:at], []byte("\n")), Column: 1, Text: "holds bytes that are no text; allowed is YAML or JSON in UTF-8"}
+	return Mistake{Line: lineAt(text, at), Column: 1, Text: "holds bytes that are no text; allowed is YAML or JSON in UTF-8"}
 }
 
+func lineAt(text []byte, offset int) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }
+
 var (
-	escape        = regexp.MustCompile(`\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|.)`)
+	escape        = regexp.MustCompile(`\\\\|\\/|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}`)
 	lineOfError   = regexp.MustCompile(`^line (\d+): `)
 	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 	indentingTab  = regexp.MustCompile(`(?m)^ *\t`)
@@ -73,12 +75,12 @@ var (
 // withoutJSONEscapes replaces the two escapes of JSON that the YAML parser does not accept: "\/", and a pair
 // of surrogates for one character. It does not change a text that is not JSON, nor the number of lines.
 func withoutJSONEscapes(text []byte) []byte {
-	if !bytes.Contains(text, []byte(`\`)) || !json.Valid(text) {
+	if !json.Valid(text) {
 		return text
 	}
 	return escape.ReplaceAllFunc(text, func(found []byte) []byte {
 		var character string
-		if len(found) < 12 && string(found) != `\/` || json.Unmarshal([]byte(`"`+string(found)+`"`), &character) != nil {
+		if found[1] == '\\' || json.Unmarshal([]byte(`"`+string(found)+`"`), &character) != nil {
 			return found
 		}
 		return []byte(character)
@@ -88,20 +90,21 @@ func withoutJSONEscapes(text []byte) []byte {
 // syntaxMistake finds the line of an error of the YAML parser, which has it only in its text, and not at all
 // for the first line and for an alias.
 func syntaxMistake(file string, text []byte, err error) Mistake {
-	problem, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
-	if m := lineOfError.FindStringSubmatch(problem); m != nil {
-		problem = problem[len(m[0]):]
-		line, _ = strconv.Atoi(m[1])
-	} else if m := unknownAnchor.FindStringSubmatch(problem); m != nil {
-		problem = "the anchor " + Quote(m[1]) + " is not defined above"
-		if before, _, ok := strings.Cut(string(text), "*"+m[1]); ok {
-			line += strings.Count(before, "\n")
-		}
+	m := Mistake{File: file, Line: 1, Column: 1}
+	problem := strings.TrimPrefix(err.Error(), "yaml: ")
+	if found := lineOfError.FindStringSubmatch(problem); found != nil {
+		problem = problem[len(found[0]):]
+		m.Line, _ = strconv.Atoi(found[1])
 	}
+	if found := unknownAnchor.FindStringSubmatch(problem); found != nil {
+		problem = "the anchor " + Quote(found[1]) + " is not defined above"
+		m.Line = lineAt(text, max(0, bytes.Index(text, []byte("*"+found[1]))))
+	}
+	m.Text = "is not valid YAML or JSON (" + problem + "); look at the indentation, the colons and the quotes around this line"
 	if tab := indentingTab.FindIndex(text); tab != nil && (strings.Contains(problem, "tab character") || strings.Contains(problem, "cannot start any token")) {
-		return Mistake{File: file, Line: 1 + bytes.Count(text[:tab[0]], []byte("\n")), Column: 1, Text: "is indented by a tab, which YAML does not allow; allowed are spaces"}
+		m.Line, m.Text = lineAt(text, tab[0]), "is indented by a tab, which YAML does not allow; allowed are spaces"
 	}
-	return Mistake{File: file, Line: line, Column: 1, Text: "is not valid YAML or JSON (" + problem + "); look at the indentation, the colons and the quotes around this line"}
+	return m
 }
 
 // builder makes nodes from those of the YAML parser.
@@ -111,13 +114,6 @@ type builder struct {
 	values   int
 	depth    int
 	refused  bool // whether the file exceeds a limit
-}
-
-func (b *builder) refuse(at *Node, format string, limit int) {
-	if !b.refused {
-		b.refused = true
-		b.mistakes.Add(at.Mistake(fmt.Sprintf(format, limit)))
-	}
 }
 
 func (b *builder) build(parent *Node, step string, source *yaml.Node) *Node {
@@ -131,41 +127,28 @@ func (b *builder) build(parent *Node, step string, source *yaml.Node) *Node {
 	b.values++
 	b.depth++
 	defer func() { b.depth-- }()
-	switch {
-	case b.values > maxValues:
-		b.refuse(n, "the file holds more than %d values once its aliases are expanded; allowed is less", maxValues)
-	case len(n.source.Content) > 2*maxFields && n.IsObject():
-		b.refuse(n, "has more than %d fields; allowed is less", maxFields)
-	case b.depth > maxDepth:
-		b.refuse(n, "is nested deeper than %d levels, or an alias holds itself; allowed is less", maxDepth)
-	}
+	limit := ""
 	switch {
 	case b.refused:
+		return n
+	case b.values > maxValues:
+		limit = fmt.Sprintf("the file holds more than %d values once its aliases are expanded", maxValues)
+	case len(n.source.Content) > 2*maxFields && n.IsObject():
+		limit = fmt.Sprintf("has more than %d fields", maxFields)
+	case b.depth > maxDepth:
+		limit = fmt.Sprintf("is nested deeper than %d levels, or an alias holds itself", maxDepth)
 	case n.IsList():
 		for i, item := range n.source.Content {
 			n.Items = append(n.Items, b.build(n, fmt.Sprintf("[%d]", i), item))
 		}
 	case n.IsObject():
-		if parent != nil && parent.IsList() {
-			n.label = label(n.source)
-		}
 		b.buildFields(n)
 	}
-	return n
-}
-
-// label returns the label of an object in a list, "" if it has no name.
-func label(source *yaml.Node) string {
-	for i := 0; i+1 < len(source.Content); i += 2 {
-		key, value := source.Content[i], source.Content[i+1]
-		if value.Kind == yaml.AliasNode {
-			value = value.Alias
-		}
-		if key.Value == "name" && value.Kind == yaml.ScalarNode && value.Value != "" {
-			return "(" + QuoteName(value.Value) + ")"
-		}
+	if limit != "" {
+		b.refused = true
+		b.mistakes.Add(n.Mistake(limit + "; allowed is less"))
 	}
-	return ""
+	return n
 }
 
 // buildFields adds the fields of an object, then those of its merge keys that it does not have
@@ -173,7 +156,7 @@ func label(source *yaml.Node) string {
 func (b *builder) buildFields(n *Node) {
 	var merges []*yaml.Node
 	lines := map[string]int{} // of each name
-	for i := 0; i+1 < len(n.source.Content); i += 2 {
+	for i := 0; i+1 < len(n.source.Content) && !b.refused; i += 2 {
 		key, value := n.source.Content[i], n.source.Content[i+1]
 		if key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" {
 			merges = append(merges, value)
@@ -181,16 +164,13 @@ func (b *builder) buildFields(n *Node) {
 		}
 		child := b.build(n, "."+QuoteName(key.Value), value)
 		child.Name, child.NameLine, child.NameColumn = key.Value, key.Line, key.Column
-		mistake := Mistake{File: b.file, Line: key.Line, Column: key.Column, Field: child.Path()}
 		switch first, twice := lines[key.Value]; {
-		case b.refused:
-			return
 		case key.Kind != yaml.ScalarNode:
-			mistake.Field, mistake.Text = n.Path(), "has a field whose name is no plain text; allowed are names such as processors"
+			mistake := child.NameMistake("has a field whose name is no plain text; allowed are names such as processors")
+			mistake.Field = n.Path()
 			b.mistakes.Add(mistake)
-		case twice:
-			mistake.Text = fmt.Sprintf("stands twice, first on line %d; allowed is once", first)
-			b.mistakes.Add(mistake)
+		case twice && !b.refused:
+			b.mistakes.Add(child.NameMistake(fmt.Sprintf("stands twice, first on line %d; allowed is once", first)))
 		default:
 			lines[key.Value] = key.Line
 			n.Fields = append(n.Fields, child)
@@ -214,13 +194,10 @@ func (b *builder) merge(n *Node, source *yaml.Node) {
 			b.mistakes.Add(object.Mistake(object.Is() + "; allowed after << is an alias of an object, or a list of such"))
 		}
 		for _, f := range object.Fields {
-			if !f.in(n) {
+			if n.field(f.Name).source == nil {
 				f.parent = n // so that its path does not contain <<
 				n.Fields = append(n.Fields, f)
 			}
 		}
 	}
 }
-
-// in reports whether an object has a field of the same name.
-func (n *Node) in(object *Node) bool { return object.field(n.Name).source != nil }

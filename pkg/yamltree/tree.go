@@ -26,18 +26,18 @@ type Node struct {
 
 	parent *Node
 	step   string     // from the parent to this node: ".name" or "[2]"
-	label  string     // the name of an object in a list: "(orders)"
 	source *yaml.Node // never an alias; nil if the value is absent
 }
 
-// Path returns the place of the node in the document: "processors[2] (orders).name".
+// Path returns the place of the node in the document: "processors[2] (orders).name". An item of a list that
+// is an object has its name.
 func (n *Node) Path() string {
 	if n.parent == nil {
 		return ""
 	}
 	path := n.parent.Path() + n.step
-	if n.label != "" {
-		path += " " + n.label
+	if name := n.field("name").Text(); n.parent.IsList() && name != "" {
+		path += " (" + QuoteName(name) + ")"
 	}
 	return strings.TrimPrefix(path, ".")
 }
@@ -45,6 +45,11 @@ func (n *Node) Path() string {
 // Mistake returns a mistake in the node.
 func (n *Node) Mistake(text string) Mistake {
 	return Mistake{File: n.File, Line: n.Line, Column: n.Column, Field: n.Path(), Text: text}
+}
+
+// NameMistake returns a mistake in the name of a field.
+func (n *Node) NameMistake(text string) Mistake {
+	return Mistake{File: n.File, Line: n.NameLine, Column: n.NameColumn, Field: n.Path(), Text: text}
 }
 
 // Present reports whether there is a value, and not null.
