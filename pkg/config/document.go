@@ -81,10 +81,9 @@ func (d *documentReader) entries(list string) (all []entry) {
 // fields reads an entry of a list, with the defaults of the document and of the schema. It reads a field
 // with a mistake as null, and leaves out an item with one.
 func fields[T any](e entry, list string) T {
-	skip := func(n *yamltree.Node) bool { return e.bad[n] }
-	value := e.node.Value(skip)
+	value := e.node.Value(e.bad)
 	if e.defaults.IsObject() {
-		value = yamlschema.Overlay(e.defaults.Value(skip), value)
+		value = yamlschema.Overlay(e.defaults.Value(e.bad), value)
 	}
 	decoded, err := yamlschema.Decode[T](e.form.At(list, "0"), value)
 	if err != nil {

@@ -20,23 +20,15 @@ type Mistake struct {
 
 // String returns the mistake in one line: "file:line: field: what is wrong; what is allowed".
 func (m Mistake) String() string {
-	var b strings.Builder
-	if m.File != "" {
-		b.WriteString(m.File)
-		if m.Line > 0 {
-			fmt.Fprintf(&b, ":%d", m.Line)
-		}
-		b.WriteString(": ")
+	place := m.File
+	if place != "" && m.Line > 0 {
+		place += fmt.Sprintf(":%d", m.Line)
 	}
-	if m.Field != "" {
-		b.WriteString(m.Field + ": ")
-	}
-	b.WriteString(m.Text)
-	return b.String()
+	parts := slices.DeleteFunc([]string{place, m.Field, m.Text}, func(part string) bool { return part == "" })
+	return strings.Join(parts, ": ")
 }
 
-// Mistakes is everything that is wrong: first the settings, then each file, in its order. No mistake
-// contains a secret.
+// Mistakes is everything that is wrong: first the settings, then each file, in its order. None has a secret.
 type Mistakes []Mistake
 
 // Error returns the mistakes, one per line.

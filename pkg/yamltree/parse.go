@@ -194,7 +194,7 @@ func (b *builder) merge(n *Node, source *yaml.Node) {
 			b.mistakes.Add(object.Mistake(object.Is() + "; allowed after << is an alias of an object, or a list of such"))
 		}
 		for _, f := range object.Fields {
-			if n.field(f.Name).source == nil {
+			if n.Get(f.Name).source == nil {
 				f.parent = n // so that its path does not contain <<
 				n.Fields = append(n.Fields, f)
 			}

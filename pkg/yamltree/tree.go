@@ -9,6 +9,7 @@ package yamltree
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -16,10 +17,9 @@ import (
 
 // Node is one value of a document, or the place of a value that is absent.
 type Node struct {
-	Name   string  // of a field of an object; "" for anything else
-	Fields []*Node // of an object, in their order
-	Items  []*Node // of a list
-
+	Name                 string  // of a field of an object; "" for anything else
+	Fields               []*Node // of an object, in their order
+	Items                []*Node // of a list
 	File                 string
 	Line, Column         int // of the value, from 1; if it is absent, of the object that lacks it
 	NameLine, NameColumn int // of the field's name; for anything else as Line and Column
@@ -36,7 +36,7 @@ func (n *Node) Path() string {
 		return ""
 	}
 	path := n.parent.Path() + n.step
-	if name := n.field("name").Text(); n.parent.IsList() && name != "" {
+	if name := n.Get("name").Text(); n.parent.IsList() && name != "" {
 		path += " (" + QuoteName(name) + ")"
 	}
 	return strings.TrimPrefix(path, ".")
@@ -65,29 +65,24 @@ func (n *Node) IsList() bool { return n.source != nil && n.source.Kind == yaml.S
 // belongs.
 func (n *Node) Get(path ...string) *Node {
 	for _, name := range path {
-		n = n.field(name)
+		if i := slices.IndexFunc(n.Fields, func(f *Node) bool { return f.Name == name }); i >= 0 {
+			n = n.Fields[i]
+			continue
+		}
+		n = &Node{
+			Name: name, File: n.File, parent: n, step: "." + name,
+			Line: n.Line, Column: n.Column, NameLine: n.NameLine, NameColumn: n.NameColumn,
+		}
 	}
 	return n
 }
 
-func (n *Node) field(name string) *Node {
-	for _, f := range n.Fields {
-		if f.Name == name {
-			return f
-		}
-	}
-	return &Node{
-		Name: name, File: n.File, parent: n, step: "." + name,
-		Line: n.Line, Column: n.Column, NameLine: n.NameLine, NameColumn: n.NameColumn,
-	}
-}
-
 // Text returns a scalar as it is written; "" for anything else and for null.
 func (n *Node) Text() string {
-	if !n.Present() || n.source.Kind != yaml.ScalarNode {
-		return ""
+	if n.Present() && n.tag() != "" {
+		return n.source.Value
 	}
-	return n.source.Value
+	return ""
 }
 
 // tag returns the YAML type of a scalar, "" for anything else.
@@ -102,63 +97,56 @@ func (n *Node) tag() string {
 type notJSON struct{}
 
 // Value returns the value in the types to which encoding/json decodes, and integers also as int, int64 or
-// uint64. A time is its text. A scalar that JSON cannot express (.nan, !mine x) is notJSON{}. If skip
-// reports true, a field is null, and an item is left out; nil skips none.
-func (n *Node) Value(skip func(*Node) bool) any {
-	switch {
+// uint64. A time is its text. A scalar that JSON cannot express (.nan, !mine x) is notJSON{}. A field that is
+// bad is null, and a bad item is left out.
+func (n *Node) Value(bad map[*Node]bool) any {
+	switch tag := n.tag(); {
 	case n.IsObject():
 		fields := make(map[string]any, len(n.Fields))
 		for _, f := range n.Fields {
-			if fields[f.Name] = nil; skip == nil || !skip(f) {
-				fields[f.Name] = f.Value(skip)
+			if fields[f.Name] = nil; !bad[f] {
+				fields[f.Name] = f.Value(bad)
 			}
 		}
 		return fields
 	case n.IsList():
 		items := make([]any, 0, len(n.Items))
 		for _, item := range n.Items {
-			if skip == nil || !skip(item) {
-				items = append(items, item.Value(skip))
+			if !bad[item] {
+				items = append(items, item.Value(bad))
 			}
 		}
 		return items
 	case !n.Present():
 		return nil
-	}
-	switch n.tag() {
-	case "!!str", "!!timestamp":
+	case tag == "!!str", tag == "!!timestamp":
 		return n.source.Value
-	case "!!bool", "!!int", "!!float":
+	case tag == "!!bool", tag == "!!int", tag == "!!float":
 		var value any
-		if n.source.Decode(&value) != nil {
-			return notJSON{}
+		err := n.source.Decode(&value)
+		if f, _ := value.(float64); err == nil && !math.IsNaN(f) && !math.IsInf(f, 0) {
+			return value
 		}
-		if f, ok := value.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			return notJSON{}
-		}
-		return value
 	}
 	return notJSON{}
 }
 
 // Is describes the value for a mistake: `is the text "x"`.
 func (n *Node) Is() string {
-	switch {
+	switch tag := n.tag(); {
 	case n.IsObject():
 		return "is an object"
 	case n.IsList():
 		return "is a list"
 	case !n.Present():
 		return "is empty"
-	}
-	switch n.tag() {
-	case "!!str":
+	case tag == "!!str":
 		return "is " + strings.Replace(Quote(n.source.Value), `"`, `the text "`, 1)
-	case "!!bool":
+	case tag == "!!bool":
 		return "is " + QuoteName(n.source.Value)
-	case "!!int", "!!float":
+	case tag == "!!int", tag == "!!float":
 		return "is the number " + QuoteName(n.source.Value)
-	case "!!timestamp":
+	case tag == "!!timestamp":
 		return "is the time " + QuoteName(n.source.Value)
 	}
 	return "has a type of its own"
