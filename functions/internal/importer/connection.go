@@ -1,10 +1,12 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
 
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -21,11 +23,25 @@ type authentication struct {
 // source is where KEDA finds the value of a parameter.
 type source struct {
 	at      *yamltree.Node
-	what    string // such as "key connection of Secret shop/cosmos"
-	id      string // of equal sources
-	wanted  string // the name of its setting, if that is free
-	env     bool   // what is a variable of the scaled workload
 	literal string // the value, if it is in the trigger itself
+	what    string // else where it is, such as "key connection of Secret shop/cosmos"
+	wanted  string // the name of its setting, if that is free
+}
+
+// id is the same for equal values.
+func (s source) id() string { return cmp.Or(s.what, s.literal) }
+
+// setting is the setting for the value.
+func (s source) setting(suffix, what string) Setting {
+	if s.what != "" {
+		what += ", that of " + s.what
+	}
+	return Setting{Name: suffix, What: what}
+}
+
+// variable is a variable of the workload, as the what of a source.
+func variable(name string) string {
+	return "the variable " + name + ", which has to be the same in every workload"
 }
 
 // authentication keeps one, for the triggers that refer to it.
@@ -40,7 +56,7 @@ func (k *keda) authentication(kind string, v *yamltree.Node) {
 			if kind == "ClusterTriggerAuthentication" {
 				what += " in KEDA's namespace"
 			}
-			a.parameters[item.Get("parameter").Text()] = source{at: item, what: what, id: what, wanted: settingName(name, entry)}
+			a.parameters[item.Get("parameter").Text()] = source{at: item, what: what, wanted: settingName(name, entry)}
 		}
 	}
 	for _, item := range spec.Get("env").Items {
@@ -53,27 +69,31 @@ func (k *keda) authentication(kind string, v *yamltree.Node) {
 // fromEnvironment is a variable of the scaled workload. A text that cannot be the name of one is
 // taken for its value.
 func fromEnvironment(at *yamltree.Node, name string) source {
-	if !settingForm.MatchString(name) {
+	if !config.IsSettingName(name) {
 		return literal(at, name)
 	}
-	return source{at: at, what: name, id: "env " + name, wanted: name, env: true}
+	return source{at: at, what: variable(name), wanted: name}
 }
 
 func literal(at *yamltree.Node, value string) source {
-	return source{at: at, id: "literal " + value, wanted: "COSMOS", literal: value}
+	return source{at: at, literal: value, wanted: "COSMOS"}
 }
 
 // referred returns the authentication that a trigger refers to.
-func (k *keda) referred(t *yamltree.Node, namespace string) (a authentication, found bool) {
+func (k *keda) referred(t *yamltree.Node, namespace string) authentication {
 	ref := t.Get("authenticationRef")
 	key := objectKey{"TriggerAuthentication", namespace, ref.Get("name").Text()}
 	if ref.Get("kind").Text() == "ClusterTriggerAuthentication" {
 		key.kind, key.namespace = "ClusterTriggerAuthentication", ""
 	}
-	if a, found = k.authentications[key]; found {
-		return a, true
+	a, found := k.authentications[key]
+	switch {
+	case found:
+		return a
+	case key.name != "":
+		k.remark(ref, "no file has this object, which says how KEDA signs in; add its file to the import, or make the settings that are listed as you know them")
 	}
-	return authentication{identity: t.Get("podIdentity")}, false
+	return authentication{identity: t.Get("podIdentity")}
 }
 
 // source finds a parameter as KEDA does: in the authentication, then in the environment of the
@@ -89,17 +109,6 @@ func (t trigger) source(parameter string) (source, bool) {
 	return literal(v, v.Text()), v.Present()
 }
 
-// need is the setting for the value of a source.
-func (t trigger) need(suffix, what string, s source) need {
-	switch {
-	case s.env:
-		return need{suffix: suffix, what: what + ", that of the variable " + s.what + " of", from: []string{t.workload}}
-	case s.literal != "":
-		return need{suffix: suffix, what: what}
-	}
-	return need{suffix: suffix, what: what + ", that of " + s.what}
-}
-
 // connection returns the name of the setting for an account, and its place in the trigger; "" for
 // leases in the account of the monitored container. prefix is "" or "lease".
 func (k *keda) connection(t trigger, prefix string) (name string, at *yamltree.Node) {
@@ -113,9 +122,11 @@ func (k *keda) connection(t trigger, prefix string) (name string, at *yamltree.N
 	endpoint, byEndpoint := t.source(parameter("endpoint"))
 	switch {
 	case byString && connection.literal != "":
-		return k.literalConnection(connection), connection.at
+		name = k.account(connection.id(), connection.wanted, Setting{What: "the connection string that stands in the trigger"})
+		k.remark(connection.at, "this connection string is not repeated: put it into the setting %s, and change its key if others can read this file", name)
+		return name, connection.at
 	case byString:
-		return k.account(connection.id, connection.wanted, t.need("", "a connection string", connection)), connection.at
+		return k.account(connection.id(), connection.wanted, connection.setting("", "a connection string")), connection.at
 	case byEndpoint:
 		return k.endpoint(t, parameter("cosmosDBKey"), endpoint), endpoint.at
 	case prefix != "":
@@ -126,88 +137,64 @@ func (k *keda) connection(t trigger, prefix string) (name string, at *yamltree.N
 		k.remark(t.Node, "says neither connectionFromEnv nor endpoint; make the setting that is listed as the application connects")
 	}
 	return k.account("unknown "+ref, settingName(ref),
-		need{what: "a connection string, or the endpoint in the same name with __accountEndpoint behind it, for the account of", from: []string{t.workload}}), t.Node
-}
-
-// literalConnection is the setting for a connection string in the trigger itself. Its name has that
-// of the account, and nothing else of the string.
-func (k *keda) literalConnection(s source) string {
-	_, wanted, err := accountOf("", s.literal)
-	if err != nil {
-		wanted = s.wanted
-	}
-	name := k.account(s.id, wanted, need{what: "the connection string that stands in the trigger"})
-	k.remark(s.at, "this connection string is not repeated: put it into the setting %s, and change its key if others can read this file", name)
-	return name
+		Setting{What: "a connection string, or the endpoint in the same name with __accountEndpoint behind it"}), t.Node
 }
 
 // endpoint is the connection for an endpoint with a key or an identity.
 func (k *keda) endpoint(t trigger, keyParameter string, endpoint source) string {
-	id, wanted := "endpoint "+endpoint.id, endpoint.wanted
-	at := t.need("__accountEndpoint", "the endpoint of the account", endpoint)
+	id, wanted := "endpoint "+endpoint.id(), endpoint.wanted
+	address := endpoint.setting("__accountEndpoint", "the endpoint of the account")
 	if endpoint.literal != "" {
-		if account, name, err := accountOf("__accountEndpoint", endpoint.literal); err == nil {
-			at.value, wanted = account.Endpoint, name
-		} else {
+		account, err := config.ParseCosmosConnection(func(name string) (string, bool) { return endpoint.literal, name == "X__accountEndpoint" }, "X")
+		if err != nil {
 			k.remark(endpoint.at, "is no address of an account; put https://ACCOUNT.documents.azure.com/ into the setting that is listed")
+		} else {
+			name, _, _ := strings.Cut(account.Host, ".")
+			address.Value, wanted = account.Endpoint, settingName("COSMOS", name)
 		}
 	}
 	if key, ok := t.source(keyParameter); ok {
 		if key.literal != "" {
 			k.remark(key.at, "this key, which KEDA does not read, is not repeated: put it into the setting that is listed")
 		}
-		return k.account(id+" key "+key.id, wanted, at, t.need("__accountKey", "a key of the account", key))
+		return k.account(id+" key "+key.id(), wanted, address, key.setting("__accountKey", "a key of the account"))
 	}
 	identity, needs := k.identity(t)
-	return k.account(id+identity, wanted, append([]need{at}, needs...)...)
+	return k.account(id+identity, wanted, append([]Setting{address}, needs...)...)
 }
 
-// principal returns the settings for the service principal of a trigger, if it has one.
-func (k *keda) principal(t trigger) (id string, needs []need) {
-	for _, parameter := range []struct{ name, what string }{
-		{"tenantId", "the tenant of the service principal"}, {"clientId", "the client id of the service principal"}, {"clientSecret", "a secret of the service principal"},
-	} {
-		s, ok := t.source(parameter.name)
-		if !ok {
-			continue
+// identity returns the settings for the identity or service principal that signs in.
+func (k *keda) identity(t trigger) (id string, needs []Setting) {
+	find, pod := t.source, t.authentication.identity
+	if provider := pod.Get("provider").Text(); provider != "" && provider != "none" {
+		find = func(parameter string) (source, bool) {
+			v := pod.Get(map[string]string{"tenantId": "identityTenantId", "clientId": "identityId"}[parameter])
+			return literal(v, v.Text()), v.Text() != ""
 		}
-		n := t.need("__"+parameter.name, parameter.what, s)
-		switch {
-		case parameter.name != "clientSecret":
-			n.value = s.literal
-		case s.literal != "":
-			k.remark(s.at, "this secret is not repeated: put it into the setting that is listed, and replace it if others can read this file")
+		if provider == "azure-workload" {
+			k.remark(pod, "feedscale signs in with its own identity, not with KEDA's: give it the role Cosmos DB Built-in Data Reader (https://github.com/feedscale/feedscale/blob/main/docs/permissions.md)")
+		} else {
+			k.remark(pod, "fill in by hand: %s", instead("podIdentity"))
 		}
-		id, needs = id+" "+s.id, append(needs, n)
-	}
-	return id, needs
-}
-
-// identity returns the settings for the identity that signs in.
-func (k *keda) identity(t trigger) (id string, needs []need) {
-	pod := t.authentication.identity
-	provider := pod.Get("provider").Text()
-	client, tenant := pod.Get("identityId"), pod.Get("identityTenantId")
-	switch {
-	case provider == "azure-workload":
-		k.remark(pod, "feedscale signs in with its own identity, not with KEDA's: give it the role Cosmos DB Built-in Data Reader (https://github.com/feedscale/feedscale/blob/main/docs/permissions.md)")
-	case pod.Present() && provider != "none" && provider != "":
-		k.remark(pod, "fill in by hand: %s", instead("podIdentity"))
-	case t.external:
-		client = t.metadata.Get("clientId")
-	default:
-		return k.principal(t)
 	}
 	if host := pod.Get("identityAuthorityHost"); host.Present() {
 		k.remark(host, "%s", instead("activeDirectoryEndpoint"))
 	}
-	add := func(suffix, value, what string) {
-		if value != "" {
-			id += " " + value
-			needs = append(needs, need{suffix: suffix, value: value, what: what})
+	for _, parameter := range []struct{ name, what string }{
+		{"tenantId", "the tenant of the identity"}, {"clientId", "the client id of the identity"}, {"clientSecret", "a secret of the identity"},
+	} {
+		s, ok := find(parameter.name)
+		if !ok {
+			continue
 		}
+		n := s.setting("__"+parameter.name, parameter.what)
+		switch {
+		case parameter.name != "clientSecret":
+			n.Value = s.literal
+		case s.literal != "":
+			k.remark(s.at, "this secret is not repeated: put it into the setting that is listed, and replace it if others can read this file")
+		}
+		id, needs = id+" "+s.id(), append(needs, n)
 	}
-	add("__clientId", client.Text(), "the client id of the identity, where it is feedscale's, too")
-	add("__tenantId", tenant.Text(), "the tenant of the identity")
 	return id, needs
 }

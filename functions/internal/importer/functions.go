@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -133,52 +134,48 @@ func (a *apps) connection(t functionTrigger, v *yamltree.Node, fallback string) 
 		name = fallback
 		a.remark(v, "is missing; the trigger connects by %s then, and so does the entry", name)
 	}
-	app := []string{strings.TrimSpace("the Functions app " + strings.Trim(path.Base(t.folder), "./"))}
-	if !settingForm.MatchString(name) {
+	if !config.IsSettingName(name) {
 		a.remark(v, "is not the name of a setting; put what the application connects by into the setting that is listed")
-		return a.account("app "+t.folder+" "+name, "COSMOS", need{what: "a connection string, as in the settings of", from: app})
+		return a.account("app "+t.folder+" "+name, "COSMOS", Setting{What: "a connection string, as in the settings of the Functions app"})
 	}
-	var needs []need
-	if local := a.local[t.folder]; local != nil {
-		for _, f := range local.Get("Values").Fields {
-			prefix, suffix, fielded := strings.Cut(strings.ReplaceAll(f.Name, ":", "__"), "__")
-			if fielded && strings.EqualFold(prefix, name) {
-				needs = append(needs, need{suffix: "__" + suffix, what: "as in the settings of", from: app})
-			}
+	var needs []Setting
+	for _, f := range a.values(t).Fields {
+		prefix, suffix, fielded := strings.Cut(strings.ReplaceAll(f.Name, ":", "__"), "__")
+		if fielded && strings.EqualFold(prefix, name) {
+			needs = append(needs, Setting{Name: "__" + suffix, What: "as in the settings of the Functions app"})
 		}
 	}
 	if needs == nil {
-		needs = []need{{what: "a connection string, or __accountEndpoint behind it, as in the settings of", from: app}}
+		needs = []Setting{{What: "a connection string, or __accountEndpoint behind it, as in the settings of the Functions app"}}
 	}
-	return a.account("env "+name, name, needs...) // KEDA triggers name the same variables
+	return a.account(variable(name), name, needs...) // KEDA triggers name the same variables
 }
+
+// values are those of the app's local.settings.json.
+func (a *apps) values(t functionTrigger) *yamltree.Node {
+	return cmp.Or(a.local[t.folder], &yamltree.Node{}).Get("Values")
+}
+
+var placeholder = regexp.MustCompile(`%[^%]+%`)
 
 // resolved replaces %NAME% by the value of the setting, as the host does: from this process, or
 // else from local.settings.json. A value that may be a secret is not used.
 func (a *apps) resolved(t functionTrigger, v *yamltree.Node) string {
 	return placeholder.ReplaceAllStringFunc(v.Text(), func(found string) string {
-		return a.setting(t, v, strings.Trim(found, "%"))
+		name, from := strings.Trim(found, "%"), "the environment"
+		value, _ := a.lookup(name)
+		if value == "" {
+			value, from = a.values(t).Get(name).Text(), "local.settings.json"
+		}
+		switch {
+		case value == "":
+			a.remark(v, "%s stands here as it is: feedscale knows no such placeholder; write the value of the setting %s", found, name)
+		case len(value) > 64 || strings.ContainsAny(value, `=;/\#?`):
+			a.remark(v, "%s stands here as it is: the value of %s in %s may be a secret, and is no name; write the name", found, name, from)
+		default:
+			a.remark(v, "%s is the value of %s in %s; check that it is the same where the application runs", found, name, from)
+			return value
+		}
+		return found
 	})
-}
-
-var placeholder = regexp.MustCompile(`%[^%]+%`)
-
-// setting is the value for %NAME%, or %NAME% itself.
-func (a *apps) setting(t functionTrigger, v *yamltree.Node, name string) string {
-	const asItIs = "%%%s%% stands here as it is"
-	from := "the environment"
-	value, _ := a.lookup(name)
-	if local := a.local[t.folder]; value == "" && local != nil && !isTrue(local.Get("IsEncrypted")) {
-		value, from = local.Get("Values", name).Text(), "local.settings.json"
-	}
-	switch {
-	case value == "":
-		a.remark(v, asItIs+": feedscale knows no such placeholder; write the value of the setting %s", name, name)
-	case len(value) > 64 || strings.ContainsAny(value, `=;/\#?`):
-		a.remark(v, asItIs+": the value of %s in %s may be a secret, and is no name; write the name", name, name, from)
-	default:
-		a.remark(v, "%%%s%% is the value of %s in %s; check that it is the same where the application runs", name, name, from)
-		return value
-	}
-	return "%" + name + "%"
 }

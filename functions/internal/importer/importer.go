@@ -64,7 +64,8 @@ func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
 	if len(out.processors) == 0 {
 		return Result{}, append(sorted, yamltree.Mistake{Text: "there is nothing to import: no file has a ScaledObject with a trigger for Cosmos DB, or a function with a cosmosDBTrigger, that could be carried over"})
 	}
-	return Result{Processors: out.render(), Remarks: sorted, Settings: settings.missing()}, nil
+	slices.SortFunc(settings.missing, func(a, b Setting) int { return cmp.Compare(a.Name, b.Name) })
+	return Result{Processors: out.render(), Remarks: sorted, Settings: settings.missing}, nil
 }
 
 // remarks collects the remarks.
@@ -126,7 +127,9 @@ func read(f File, k *keda, a *apps) yamltree.Mistakes {
 				a.function(function, function.Get("name").Text(), folder)
 			}
 		case document.Get("Values").IsObject():
-			a.local[folder] = document
+			if !isTrue(document.Get("IsEncrypted")) {
+				a.local[folder] = document
+			}
 		case document.Get("processors").IsList():
 			mistakes.Add(document.Mistake("is a processors file already; feedscale check reads it"))
 		default:

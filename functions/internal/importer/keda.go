@@ -44,14 +44,14 @@ func (k *keda) object(v *yamltree.Node) (used bool) {
 // (https://keda.sh/docs/latest/reference/scaledobject-spec/).
 func (k *keda) scaledObject(v *yamltree.Node) {
 	spec, name, namespace := v.Get("spec"), v.Get("metadata", "name").Text(), v.Get("metadata", "namespace").Text()
-	target, workload := scaleTarget(spec.Get("scaleTargetRef"), namespace)
+	target := scaleTarget(spec.Get("scaleTargetRef"), namespace)
 	var triggers []trigger
 	var windows []*yamltree.Node
 	for _, t := range spec.Get("triggers").Items {
 		kind, m := t.Get("type").Text(), t.Get("metadata")
 		switch {
 		case kind == "azure-cosmosdb", isExternal(kind) && m.Get("databaseId").Present() && m.Get("containerId").Present():
-			triggers = append(triggers, k.newTrigger(t, namespace, workload))
+			triggers = append(triggers, trigger{t, isExternal(kind), m, k.referred(t, namespace)})
 		case kind == "cron":
 			windows = append(windows, t)
 		case isExternal(kind) && m.Get("processor").Present():
@@ -93,27 +93,22 @@ func (k *keda) scaledObject(v *yamltree.Node) {
 }
 
 // scaleTarget returns the target labels of what a ScaledObject scales (docs/consume.md), nil if it
-// has no name, and a name of it for remarks.
-func scaleTarget(ref *yamltree.Node, namespace string) (target *yaml.Node, workload string) {
+// has no name.
+func scaleTarget(ref *yamltree.Node, namespace string) (target *yaml.Node) {
 	name, version := ref.Get("name").Text(), cmp.Or(ref.Get("apiVersion").Text(), "apps/v1")
 	kind := cmp.Or(ref.Get("kind").Text(), "Deployment")
 	switch apps := strings.HasPrefix(version, "apps/"); {
 	case name == "":
-		return nil, "the workload"
+		return nil
 	case apps && (kind == "Deployment" || kind == "StatefulSet"):
 		target = object(strings.ToLower(kind), text(name))
 	default:
 		target = object("apiVersion", text(version), "kind", text(kind), "name", text(name))
 	}
-	workload = kind + " " + name
 	if namespace != "" {
 		target.Content = append(target.Content, text("namespace"), text(namespace))
-		workload = kind + " " + namespace + "/" + name
 	}
-	if container := ref.Get("envSourceContainerName").Text(); container != "" {
-		workload += ", container " + container
-	}
-	return onOneLine(target), workload
+	return onOneLine(target)
 }
 
 // scalars copies fields.
@@ -213,12 +208,9 @@ func copied(v *yamltree.Node) *yaml.Node {
 			made.Content = append(made.Content, onOneLine(copied(item)))
 		}
 		return made
-	case v.Name == "tolerance": // a Kubernetes quantity: 50m is 0.05
-		thousandths, err := strconv.ParseFloat(strings.TrimSuffix(v.Text(), "m"), 64)
-		if err == nil && strings.HasSuffix(v.Text(), "m") {
-			return plain(strconv.FormatFloat(thousandths/1000, 'f', -1, 64))
-		}
-		return plain(v.Text())
+	}
+	if v.Name == "tolerance" { // a Kubernetes quantity: 50m is 50e-3
+		return plain(strings.Replace(v.Text(), "m", "e-3", 1))
 	}
 	if value, ok := v.Value(nil).(string); ok {
 		return text(value)

@@ -16,21 +16,9 @@ type trigger struct {
 	external       bool
 	metadata       *yamltree.Node
 	authentication authentication
-	workload       string // the owner of variables of ...FromEnv, such as "Deployment shop/orders"
 }
 
 func isExternal(kind string) bool { return kind == "external" || kind == "external-push" }
-
-// newTrigger looks up how a trigger signs in.
-func (k *keda) newTrigger(v *yamltree.Node, namespace, workload string) trigger {
-	t := trigger{Node: v, external: isExternal(v.Get("type").Text()), metadata: v.Get("metadata"), workload: workload}
-	ref := v.Get("authenticationRef")
-	var found bool
-	if t.authentication, found = k.referred(v, namespace); ref.Get("name").Text() != "" && !found {
-		k.remark(ref, "no file has this object, which says how KEDA signs in; add its file to the import, or make the settings that are listed as you know them")
-	}
-	return t
-}
 
 // processor makes the entry of a trigger, without the fields of the ScaledObject; nil if a required
 // field is missing.
@@ -105,20 +93,12 @@ func isTrue(v *yamltree.Node) bool { return strings.EqualFold(v.Text(), "true") 
 
 // restOfMetadata remarks on fields that were not carried over.
 func (k *keda) restOfMetadata(t trigger) {
-	carried := []string{
+	k.rest(t.metadata.Fields, "KEDA's scaler for Cosmos DB does not read it, or it is for the way to that; nothing is written for it",
 		"databaseId", "containerId", "leaseDatabaseId", "leaseContainerId", "processorName",
 		"connection", "connectionFromEnv", "leaseConnection", "leaseConnectionFromEnv",
 		"endpoint", "leaseEndpoint", "cosmosDBKey", "cosmosDBKeyFromEnv", "leaseCosmosDBKey", "leaseCosmosDBKeyFromEnv",
 		"changeFeedLagThreshold", "activationChangeFeedLagThreshold", "maxActiveLeasesPerReplica", "enableHighAvailability",
-		"clientId",
-	}
-	otherwise := "KEDA's scaler does not read it; nothing is written for it"
-	if !t.external {
-		carried = append(carried, "tenantId", "tenantIdFromEnv", "clientIdFromEnv", "clientSecret", "clientSecretFromEnv")
-	} else {
-		otherwise = "is for the way to the external scaler; there is nothing to write for it"
-	}
-	k.rest(t.metadata.Fields, otherwise, carried...)
+		"tenantId", "tenantIdFromEnv", "clientId", "clientIdFromEnv", "clientSecret", "clientSecretFromEnv")
 	k.rest(t.Fields, "nothing is written for it", "type", "name", "metadata", "authenticationRef", "useCachedMetrics")
 }
 
