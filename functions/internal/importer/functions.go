@@ -59,7 +59,7 @@ func (a *apps) functions() {
 				groups[t.folder] = g
 				a.groups = append(a.groups, g)
 			}
-			e.fields = append([]field{{name: "group", node: text(g.name), at: t.Node}}, e.fields...)
+			e.fields = append([]field{{"group", text(g.name), t.Node}}, e.fields...)
 		}
 		e.name = a.freeName(t.name, e.get("containerId"))
 		a.processors = append(a.processors, e)

@@ -64,32 +64,30 @@ func (k *keda) scaledObject(v *yamltree.Node) {
 		k.remark(v, "this ScaledObject has no trigger for Cosmos DB that can be carried over; leave it with KEDA")
 		return
 	}
-	shared, targets := k.shared(v, triggers, windows), []field(nil)
+	bounds, shared, targets := scalars(spec, "minReplicaCount", "maxReplicaCount"), k.shared(v, triggers, windows), []field(nil)
 	if target != nil {
-		targets = []field{{name: "target", node: target, at: spec.Get("scaleTargetRef")}}
+		targets = []field{{"target", target, spec.Get("scaleTargetRef")}}
 	} else {
 		k.remark(spec.Get("scaleTargetRef"), "fill in by hand: write target: {deployment: NAME, namespace: NAMESPACE}")
 	}
-	if len(triggers) == 1 {
-		if e := k.processor(triggers[0]); e != nil {
-			e.name = k.freeName(name, name+"-"+namespace)
-			e.fields = slices.Concat(e.fields, scalars(spec, "minReplicaCount", "maxReplicaCount"), shared, targets)
-			k.processors = append(k.processors, e)
-		}
-		return
+	name = k.freeName(name, name+"-"+namespace)
+	if len(triggers) > 1 {
+		k.groups = append(k.groups, &entry{at: v, name: name, fields: slices.Concat(bounds, targets)})
 	}
-	group := &entry{at: v, name: k.freeName(name, name+"-"+namespace), fields: slices.Concat(scalars(spec, "minReplicaCount", "maxReplicaCount"), targets)}
 	for _, t := range triggers {
 		e := k.processor(t)
-		if e == nil {
+		switch {
+		case e == nil:
 			continue
+		case len(triggers) == 1:
+			e.name, e.fields = name, slices.Concat(e.fields, bounds, shared, targets)
+		default:
+			own := cmp.Or(t.Get("name").Text(), t.metadata.Get("processorName").Text(), t.metadata.Get("containerId").Text())
+			e.name = k.freeName(name + "-" + own)
+			e.fields = slices.Concat([]field{{"group", text(name), v}}, e.fields, shared)
 		}
-		own := cmp.Or(t.Get("name").Text(), t.metadata.Get("processorName").Text(), t.metadata.Get("containerId").Text())
-		e.name = k.freeName(group.name + "-" + own)
-		e.fields = slices.Concat([]field{{name: "group", node: text(group.name), at: v}}, e.fields, shared)
 		k.processors = append(k.processors, e)
 	}
-	k.groups = append(k.groups, group)
 }
 
 // scaleTarget returns the target labels of what a ScaledObject scales (docs/consume.md), nil if it
@@ -116,7 +114,7 @@ func scalars(v *yamltree.Node, names ...string) []field {
 	var all []field
 	for _, name := range names {
 		if f := v.Get(name); f.Present() {
-			all = append(all, field{name: name, node: plain(f.Text()), at: f})
+			all = append(all, field{name, plain(f.Text()), f})
 		}
 	}
 	return all
@@ -131,19 +129,18 @@ func (k *keda) shared(v *yamltree.Node, triggers []trigger, windows []*yamltree.
 		if !fallback.Get("behavior").Present() { // KEDA's default
 			made.Content = append(made.Content, text("behavior"), text("static"))
 		}
-		all = append(all, field{name: "fallback", node: made, at: fallback})
+		all = append(all, field{"fallback", made, fallback})
 	}
 	all = append(all, k.advanced(spec.Get("advanced"))...)
 	if len(windows) > 0 {
-		schedules := field{name: "schedules", node: list(), at: windows[0]}
+		schedules := list()
 		for _, w := range windows {
 			m := w.Get("metadata")
-			schedules.node.Content = append(schedules.node.Content, onOneLine(object(
+			schedules.Content = append(schedules.Content, onOneLine(object(
 				"timezone", text(m.Get("timezone").Text()), "start", text(strings.TrimSpace(m.Get("start").Text())),
 				"end", text(strings.TrimSpace(m.Get("end").Text())), "desiredReplicas", plain(m.Get("desiredReplicas").Text()))))
-			schedules.items = append(schedules.items, m)
 		}
-		all = append(all, schedules)
+		all = append(all, field{"schedules", schedules, windows[0]})
 	}
 	k.rest(spec.Fields, "is no field of a ScaledObject, and nothing is written for it",
 		"scaleTargetRef", "minReplicaCount", "maxReplicaCount", "pollingInterval", "cooldownPeriod", "fallback", "advanced", "triggers")
@@ -171,7 +168,7 @@ func (k *keda) interval(spec *yamltree.Node, triggers []trigger) []field {
 		k.remark(v, "%s", instead("pollingInterval"))
 		return nil
 	}
-	return []field{{name: name, node: text(schedule), at: v}}
+	return []field{{name, text(schedule), v}}
 }
 
 // advanced carries over the behavior of the HorizontalPodAutoscaler.
@@ -190,7 +187,7 @@ func (k *keda) advanced(v *yamltree.Node) []field {
 			onOneLine(direction)
 		}
 	}
-	return []field{{name: "behavior", node: made, at: behavior}}
+	return []field{{"behavior", made, behavior}}
 }
 
 // copied is a value of a file, without its comments and needless quotes.
@@ -229,7 +226,7 @@ func (k *keda) annotations(v *yamltree.Node) (paused []field) {
 		}
 		k.remark(a, "%s", text)
 		if name == "paused" || name == "paused-replicas" {
-			paused = []field{{name: "paused", node: plain("true"), at: a}}
+			paused = []field{{"paused", plain("true"), a}}
 		}
 	}
 	return paused

@@ -34,15 +34,14 @@ type entry struct {
 }
 
 type field struct {
-	name  string
-	node  *yaml.Node
-	at    *yamltree.Node   // its origin
-	items []*yamltree.Node // the origins of a list's items, if each may be left out
+	name string
+	node *yaml.Node
+	at   *yamltree.Node // its origin
 }
 
 // set adds a field.
 func (e *entry) set(name string, node *yaml.Node, at *yamltree.Node) {
-	e.fields = append(e.fields, field{name: name, node: node, at: at})
+	e.fields = append(e.fields, field{name, node, at})
 }
 
 // get returns the text of a field, "" if the entry has none.
@@ -70,8 +69,10 @@ func (o *output) freeName(candidates ...string) string {
 	return name
 }
 
-var placeOfMistake = regexp.MustCompile(`^(groups|processors)\[(\d+)\] \(.*?\)\.?([a-zA-Z]*)(?:\[(\d+)\])?\.?(.*)$`)
-var lineOfOutput = regexp.MustCompile(`, on line \d+`)
+var (
+	placeOfMistake = regexp.MustCompile(`^(groups|processors)\[(\d+)\] \(.*?\)\.?([a-zA-Z]*)\.?(.*)$`)
+	lineOfOutput   = regexp.MustCompile(`, on line \d+`)
+)
 
 // settle leaves out the fields and entries that config refuses, with remarks. It repeats, since one
 // mistake may hide another.
@@ -88,55 +89,39 @@ func (o *output) settle() error {
 		if len(mistakes) == 0 {
 			return err
 		}
-		repaired := map[*entry]bool{} // by entry with a mistake: whether it stays, without the field
+		lost := map[*entry]bool{} // the entries with a mistake: whether they are left out
 		for _, m := range mistakes {
 			place := placeOfMistake.FindStringSubmatch(m.Field)
 			if place == nil {
 				return err // a defect of this package
 			}
-			entries := map[string][]*entry{"groups": o.groups, "processors": o.processors}[place[1]]
 			index, _ := strconv.Atoi(place[2])
-			e := entries[index]
-			if _, known := repaired[e]; !known {
-				repaired[e] = o.repair(e, place[3], place[4], place[5], lineOfOutput.ReplaceAllString(m.Text, ""))
+			e := map[string][]*entry{"groups": o.groups, "processors": o.processors}[place[1]][index]
+			if _, known := lost[e]; !known {
+				lost[e] = !o.repair(e, place[3], place[4], lineOfOutput.ReplaceAllString(m.Text, ""))
 			}
 		}
-		lost := func(e *entry) bool {
-			kept, wrong := repaired[e]
-			return wrong && !kept
-		}
-		o.groups = slices.DeleteFunc(o.groups, lost)
-		o.processors = slices.DeleteFunc(o.processors, lost)
+		isLost := func(e *entry) bool { return lost[e] }
+		o.groups, o.processors = slices.DeleteFunc(o.groups, isLost), slices.DeleteFunc(o.processors, isLost)
 	}
 }
 
-// repair leaves out a field with a mistake, or one item of it; inner is the place of the mistake in
-// it. It reports whether the entry is complete without it.
-func (o *output) repair(e *entry, name, item, inner, why string) bool {
+// repair leaves out a field with a mistake; inner is the place of the mistake in it. It reports whether the
+// entry is complete without it.
+func (o *output) repair(e *entry, name, inner, why string) bool {
 	i := slices.IndexFunc(e.fields, func(f field) bool { return f.name == name })
 	if i < 0 {
 		o.remark(e.at, "%s; no entry is made", why)
 		return false
 	}
-	f := &e.fields[i]
-	if n, err := strconv.Atoi(item); err == nil && n < len(f.items) {
-		o.remark(f.items[n].Get(inner), "%s; it is left out", why)
-		// The members of a group share the field.
-		f.node = list(slices.Concat(f.node.Content[:n], f.node.Content[n+1:])...)
-		f.items = slices.Concat(f.items[:n], f.items[n+1:])
-		if len(f.items) == 0 {
-			e.fields = slices.Delete(e.fields, i, i+1)
-		}
-		return true
-	}
 	if inner != "" {
 		why = inner + ": " + why
 	}
-	if name == "connection" || name == "databaseId" || name == "containerId" {
-		o.remark(f.at, "%s; without it nothing is measured, and no entry is made", why)
+	if slices.Contains([]string{"connection", "databaseId", "containerId"}, name) {
+		o.remark(e.fields[i].at, "%s; without it nothing is measured, and no entry is made", why)
 		return false
 	}
-	o.remark(f.at, "%s; it is left out", why)
+	o.remark(e.fields[i].at, "%s; it is left out", why)
 	e.fields = slices.Delete(e.fields, i, i+1)
 	return true
 }

@@ -80,11 +80,7 @@ func (k *keda) sizing(e *entry, t trigger) {
 		}
 		if v := m.Get("maxActiveLeasesPerReplica"); v.Present() {
 			e.set("maxLeasesPerReplica", plain(v.Text()), v)
-			difference := "which counts all leases while changes are pending, not only those with lag"
-			if isTrue(m.Get("enableHighAvailability")) {
-				difference = "which counts all leases, as KEDA does then, but only while changes are pending"
-			}
-			k.remark(v, "is carried over as maxLeasesPerReplica, %s", difference)
+			k.remark(v, "is carried over as maxLeasesPerReplica, which counts all leases, and only while changes are pending")
 		}
 	}
 }
