@@ -109,17 +109,11 @@ func (t trigger) source(parameter string) (source, bool) {
 	return literal(v, v.Text()), v.Present()
 }
 
-// connection returns the name of the setting for an account, and its place in the trigger; "" for
-// leases in the account of the monitored container. prefix is "" or "lease".
-func (k *keda) connection(t trigger, prefix string) (name string, at *yamltree.Node) {
-	parameter := func(name string) string {
-		if prefix == "" {
-			return name
-		}
-		return prefix + strings.ToUpper(name[:1]) + name[1:]
-	}
-	connection, byString := t.source(parameter("connection"))
-	endpoint, byEndpoint := t.source(parameter("endpoint"))
+// connection returns the name of the setting for an account, and its place in the trigger; "" for leases in the
+// account of the monitored container. It takes the names of the three parameters that say how to connect.
+func (k *keda) connection(t trigger, stringName, endpointName, keyName string) (name string, at *yamltree.Node) {
+	connection, byString := t.source(stringName)
+	endpoint, byEndpoint := t.source(endpointName)
 	switch {
 	case byString && connection.literal != "":
 		name = k.account(connection.id(), connection.wanted, Setting{What: "the connection string that stands in the trigger"})
@@ -128,8 +122,8 @@ func (k *keda) connection(t trigger, prefix string) (name string, at *yamltree.N
 	case byString:
 		return k.account(connection.id(), connection.wanted, connection.setting("", "a connection string")), connection.at
 	case byEndpoint:
-		return k.endpoint(t, parameter("cosmosDBKey"), endpoint), endpoint.at
-	case prefix != "":
+		return k.endpoint(t, keyName, endpoint), endpoint.at
+	case stringName != "connection":
 		return "", nil
 	}
 	ref := t.Get("authenticationRef", "name").Text()

@@ -49,9 +49,6 @@ func (a *apps) functions() {
 	groups := map[string]*entry{}
 	for _, t := range a.triggers {
 		e := a.processor(t)
-		if e == nil {
-			continue
-		}
 		if members[t.folder] > 1 {
 			g := groups[t.folder]
 			if g == nil {
@@ -67,45 +64,30 @@ func (a *apps) functions() {
 	}
 }
 
-// processor makes the entry of a trigger; nil if a required field is missing.
+// processor makes the entry of a trigger.
 func (a *apps) processor(t functionTrigger) *entry {
 	e := &entry{at: t.Node}
 	a.rest(t.Fields, "is not read; if feedscale has what it does, fill it in by hand",
 		"type", "name", "direction", "dataType", "properties", "cardinality",
 		"connection", "databaseName", "containerName", "leaseConnection", "leaseDatabaseName", "leaseContainerName",
 		"leaseContainerPrefix", "startFromBeginning", "startFromTime", "leaseExpirationInterval", "maxItemsPerInvocation")
-	database, container := t.Get("databaseName"), t.Get("containerName")
-	if !a.there(database, container) {
-		return nil
-	}
 	connection := a.connection(t, t.Get("connection"), "CosmosDB")
-	e.set("connection", text(connection), t.Get("connection"))
-	databaseID := a.resolved(t, database)
-	e.set("databaseId", text(databaseID), database)
-	e.set("containerId", text(a.resolved(t, container)), container)
+	e.setText("connection", connection, "", t.Get("connection"))
 	if v := t.Get("leaseConnection"); v.Text() != "" {
-		if lease := a.connection(t, v, ""); lease != connection {
-			e.set("leaseConnection", text(lease), v)
-		}
+		e.setText("leaseConnection", a.connection(t, v, ""), connection, v)
 	}
-	for _, f := range []struct{ from, to, implied string }{
-		{"leaseDatabaseName", "leaseDatabaseId", databaseID},
-		{"leaseContainerName", "leaseContainerId", "leases"},
-		{"leaseContainerPrefix", "processorName", ""}, // TryCreateAsync of the extension: the prefix is the processor's name
+	for _, f := range []struct{ from, to string }{
+		{"databaseName", "databaseId"}, {"containerName", "containerId"},
+		{"leaseDatabaseName", "leaseDatabaseId"}, {"leaseContainerName", "leaseContainerId"},
+		{"leaseContainerPrefix", "processorName"}, // TryCreateAsync of the extension: the prefix is the processor's name
 	} {
-		if v := t.Get(f.from); v.Text() != "" {
-			if id := a.resolved(t, v); id != f.implied {
-				e.set(f.to, text(id), v)
-			}
-		}
+		implied := map[string]string{"leaseDatabaseId": e.get("databaseId"), "leaseContainerId": "leases"}[f.to]
+		e.setText(f.to, a.resolved(t, t.Get(f.from)), implied, t.Get(f.from))
 	}
-	if beginning, from := t.Get("startFromBeginning"), t.Get("startFromTime"); from.Text() != "" {
-		e.set("startFrom", text(from.Text()), from)
-		if isTrue(beginning) {
-			a.remark(beginning, "the trigger does not start with both this and startFromTime, which is carried over")
-		}
-	} else if isTrue(beginning) {
-		e.set("startFrom", text("beginning"), beginning)
+	if from := t.Get("startFromTime"); from.Text() != "" {
+		e.setText("startFrom", from.Text(), "", from)
+	} else if beginning := t.Get("startFromBeginning"); isTrue(beginning) {
+		e.setText("startFrom", "beginning", "", beginning)
 	}
 	if v := t.Get("leaseExpirationInterval"); v.Present() {
 		if d, err := time.ParseDuration(v.Text() + "ms"); err == nil {

@@ -76,12 +76,9 @@ func (k *keda) scaledObject(v *yamltree.Node) {
 	}
 	for _, t := range triggers {
 		e := k.processor(t)
-		switch {
-		case e == nil:
-			continue
-		case len(triggers) == 1:
+		if len(triggers) == 1 {
 			e.name, e.fields = name, slices.Concat(e.fields, bounds, shared, targets)
-		default:
+		} else {
 			own := cmp.Or(t.Get("name").Text(), t.metadata.Get("processorName").Text(), t.metadata.Get("containerId").Text())
 			e.name = k.freeName(name + "-" + own)
 			e.fields = slices.Concat([]field{{"group", text(name), v}}, e.fields, shared)
@@ -180,14 +177,7 @@ func (k *keda) advanced(v *yamltree.Node) []field {
 	if !behavior.IsObject() {
 		return nil
 	}
-	made := copied(behavior)
-	for i := 1; i < len(made.Content); i += 2 {
-		direction := made.Content[i]
-		if len(direction.Content) == 2 {
-			onOneLine(direction)
-		}
-	}
-	return []field{{"behavior", made, behavior}}
+	return []field{{"behavior", copied(behavior), behavior}}
 }
 
 // copied is a value of a file, without its comments and needless quotes.
@@ -197,6 +187,9 @@ func copied(v *yamltree.Node) *yaml.Node {
 		made := object()
 		for _, f := range v.Fields {
 			made.Content = append(made.Content, text(f.Name), copied(f))
+		}
+		if len(v.Fields) == 1 {
+			return onOneLine(made)
 		}
 		return made
 	case v.IsList():

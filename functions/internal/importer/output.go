@@ -44,6 +44,13 @@ func (e *entry) set(name string, node *yaml.Node, at *yamltree.Node) {
 	e.fields = append(e.fields, field{name, node, at})
 }
 
+// setText adds a field, unless its value is what it is without it.
+func (e *entry) setText(name, value, implied string, at *yamltree.Node) {
+	if value != "" && value != implied {
+		e.set(name, text(value), at)
+	}
+}
+
 // get returns the text of a field, "" if the entry has none.
 func (e *entry) get(name string) string {
 	for _, f := range e.fields {
@@ -70,7 +77,7 @@ func (o *output) freeName(candidates ...string) string {
 }
 
 var (
-	placeOfMistake = regexp.MustCompile(`^(groups|processors)\[(\d+)\] \(.*?\)\.?([a-zA-Z]*)\.?(.*)$`)
+	placeOfMistake = regexp.MustCompile(`^(groups|processors)\[(\d+)\] \(.*?\)\.?(([a-zA-Z]*).*)$`)
 	lineOfOutput   = regexp.MustCompile(`, on line \d+`)
 )
 
@@ -97,8 +104,8 @@ func (o *output) settle() error {
 			}
 			index, _ := strconv.Atoi(place[2])
 			e := map[string][]*entry{"groups": o.groups, "processors": o.processors}[place[1]][index]
-			if _, known := lost[e]; !known {
-				lost[e] = !o.repair(e, place[3], place[4], lineOfOutput.ReplaceAllString(m.Text, ""))
+			if isLost, known := lost[e]; isLost || !known {
+				lost[e] = !o.repair(e, place[4], place[3], lineOfOutput.ReplaceAllString(m.Text, ""))
 			}
 		}
 		isLost := func(e *entry) bool { return lost[e] }
@@ -106,18 +113,18 @@ func (o *output) settle() error {
 	}
 }
 
-// repair leaves out a field with a mistake; inner is the place of the mistake in it. It reports whether the
-// entry is complete without it.
-func (o *output) repair(e *entry, name, inner, why string) bool {
+// repair leaves out a field with a mistake; place is that of the mistake in the entry. It reports whether the
+// entry is complete without the field.
+func (o *output) repair(e *entry, name, place, why string) bool {
 	i := slices.IndexFunc(e.fields, func(f field) bool { return f.name == name })
-	if i < 0 {
+	if place != "" && (place != name || i < 0) {
+		why = place + ": " + why
+	}
+	switch {
+	case i < 0:
 		o.remark(e.at, "%s; no entry is made", why)
 		return false
-	}
-	if inner != "" {
-		why = inner + ": " + why
-	}
-	if slices.Contains([]string{"connection", "databaseId", "containerId"}, name) {
+	case slices.Contains([]string{"connection", "databaseId", "containerId"}, name):
 		o.remark(e.fields[i].at, "%s; without it nothing is measured, and no entry is made", why)
 		return false
 	}

@@ -20,47 +20,30 @@ type trigger struct {
 
 func isExternal(kind string) bool { return kind == "external" || kind == "external-push" }
 
-// processor makes the entry of a trigger, without the fields of the ScaledObject; nil if a required
-// field is missing.
+// processor makes the entry of a trigger, without the fields of the ScaledObject.
 func (k *keda) processor(t trigger) *entry {
-	e := &entry{at: t.Node}
-	m := t.metadata
-	k.restOfMetadata(t)
-	if !k.there(m.Get("databaseId"), m.Get("containerId")) {
-		return nil
+	e, m := &entry{at: t.Node}, t.metadata
+	k.rest(m.Fields, "KEDA's scaler for Cosmos DB does not read it, or it is for the way to that; nothing is written for it",
+		"databaseId", "containerId", "leaseDatabaseId", "leaseContainerId", "processorName",
+		"connection", "connectionFromEnv", "leaseConnection", "leaseConnectionFromEnv",
+		"endpoint", "leaseEndpoint", "cosmosDBKey", "cosmosDBKeyFromEnv", "leaseCosmosDBKey", "leaseCosmosDBKeyFromEnv",
+		"changeFeedLagThreshold", "activationChangeFeedLagThreshold", "maxActiveLeasesPerReplica", "enableHighAvailability",
+		"tenantId", "tenantIdFromEnv", "clientId", "clientIdFromEnv", "clientSecret", "clientSecretFromEnv")
+	k.rest(t.Fields, "nothing is written for it", "type", "name", "metadata", "authenticationRef", "useCachedMetrics")
+	connection, at := k.connection(t, "connection", "endpoint", "cosmosDBKey")
+	e.setText("connection", connection, "", at)
+	lease, at := k.connection(t, "leaseConnection", "leaseEndpoint", "leaseCosmosDBKey")
+	e.setText("leaseConnection", lease, connection, at)
+	for _, f := range []struct{ name, implied string }{
+		{"databaseId", ""}, {"containerId", ""}, {"leaseDatabaseId", m.Get("databaseId").Text()}, {"leaseContainerId", "leases"}, {"processorName", ""},
+	} {
+		e.setText(f.name, m.Get(f.name).Text(), f.implied, m.Get(f.name))
 	}
-	connection, at := k.connection(t, "")
-	e.set("connection", text(connection), at)
-	database := m.Get("databaseId")
-	e.set("databaseId", text(database.Text()), database)
-	e.set("containerId", text(m.Get("containerId").Text()), m.Get("containerId"))
-	if lease, at := k.connection(t, "lease"); lease != "" && lease != connection {
-		e.set("leaseConnection", text(lease), at)
-	}
-	for _, f := range []struct{ name, implied string }{{"leaseDatabaseId", database.Text()}, {"leaseContainerId", "leases"}} {
-		if v := m.Get(f.name); v.Present() && v.Text() != f.implied {
-			e.set(f.name, text(v.Text()), v)
-		}
-	}
-	if v := m.Get("processorName"); v.Text() != "" {
-		e.set("processorName", text(v.Text()), v)
-	} else {
+	if v := m.Get("processorName"); v.Text() == "" {
 		k.remark(v, "is missing, and KEDA counts nothing without it; the entry is for leases without a processor name, as Functions triggers write them")
 	}
 	k.sizing(e, t)
 	return e
-}
-
-// there reports whether all required fields are present.
-func (r *remarks) there(fields ...*yamltree.Node) bool {
-	all := true
-	for _, v := range fields {
-		if v.Text() == "" {
-			r.remark(v, "is missing, and nothing can be measured without it; fill the entry in by hand")
-			all = false
-		}
-	}
-	return all
 }
 
 // sizing carries over the fields that size a workload.
@@ -86,17 +69,6 @@ func (k *keda) sizing(e *entry, t trigger) {
 }
 
 func isTrue(v *yamltree.Node) bool { return strings.EqualFold(v.Text(), "true") }
-
-// restOfMetadata remarks on fields that were not carried over.
-func (k *keda) restOfMetadata(t trigger) {
-	k.rest(t.metadata.Fields, "KEDA's scaler for Cosmos DB does not read it, or it is for the way to that; nothing is written for it",
-		"databaseId", "containerId", "leaseDatabaseId", "leaseContainerId", "processorName",
-		"connection", "connectionFromEnv", "leaseConnection", "leaseConnectionFromEnv",
-		"endpoint", "leaseEndpoint", "cosmosDBKey", "cosmosDBKeyFromEnv", "leaseCosmosDBKey", "leaseCosmosDBKeyFromEnv",
-		"changeFeedLagThreshold", "activationChangeFeedLagThreshold", "maxActiveLeasesPerReplica", "enableHighAvailability",
-		"tenantId", "tenantIdFromEnv", "clientId", "clientIdFromEnv", "clientSecret", "clientSecretFromEnv")
-	k.rest(t.Fields, "nothing is written for it", "type", "name", "metadata", "authenticationRef", "useCachedMetrics")
-}
 
 // every is the schedule of an interval in seconds; "" if NCRONTAB has none.
 func every(seconds int) string {
