@@ -15,7 +15,7 @@ import (
 type apps struct {
 	*output
 	*settings
-	local    map[string]*yamltree.Node // local.settings.json by folder; its values are secrets
+	local    map[string]yamltree.Node // values of local.settings.json by folder, which may be secrets
 	triggers []functionTrigger
 }
 
@@ -121,7 +121,7 @@ func (a *apps) connection(t functionTrigger, v *yamltree.Node, fallback string) 
 		return a.account("app "+t.folder+" "+name, "COSMOS", Setting{What: "a connection string, as in the settings of the Functions app"})
 	}
 	var needs []Setting
-	for _, f := range a.values(t).Fields {
+	for _, f := range a.local[t.folder].Fields {
 		prefix, suffix, fielded := strings.Cut(strings.ReplaceAll(f.Name, ":", "__"), "__")
 		if fielded && strings.EqualFold(prefix, name) {
 			needs = append(needs, Setting{Name: "__" + suffix, What: "as in the settings of the Functions app"})
@@ -133,21 +133,17 @@ func (a *apps) connection(t functionTrigger, v *yamltree.Node, fallback string) 
 	return a.account(variable(name), name, needs...) // KEDA triggers name the same variables
 }
 
-// values are those of the app's local.settings.json.
-func (a *apps) values(t functionTrigger) *yamltree.Node {
-	return cmp.Or(a.local[t.folder], &yamltree.Node{}).Get("Values")
-}
-
 var placeholder = regexp.MustCompile(`%[^%]+%`)
 
 // resolved replaces %NAME% by the value of the setting, as the host does: from this process, or
 // else from local.settings.json. A value that may be a secret is not used.
 func (a *apps) resolved(t functionTrigger, v *yamltree.Node) string {
+	values := a.local[t.folder]
 	return placeholder.ReplaceAllStringFunc(v.Text(), func(found string) string {
 		name, from := strings.Trim(found, "%"), "the environment"
 		value, _ := a.lookup(name)
 		if value == "" {
-			value, from = a.values(t).Get(name).Text(), "local.settings.json"
+			value, from = values.Get(name).Text(), "local.settings.json"
 		}
 		switch {
 		case value == "":

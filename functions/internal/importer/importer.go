@@ -1,13 +1,10 @@
-// Package importer makes a processors file (docs/configure.md) from files that already describe
-// change feed processors: KEDA's ScaledObjects with their TriggerAuthentications, and the
-// function.json of Azure Functions. A remark says, by line, what it does not carry over
-// (docs/import.md).
+// Package importer makes a processors file from KEDA's ScaledObjects with their TriggerAuthentications, and from
+// the function.json of Azure Functions (docs/import.md). A remark says, by line, what it does not carry over.
 //
-// It reads no file and no environment, imports no package of KEDA or Kubernetes, and repeats no
-// secret. Package config decides what a processors file allows: a field that it refuses is left
-// out, with a remark.
+// It reads no file and no environment, imports no package of KEDA or Kubernetes, and repeats no secret. A field
+// that package config refuses is left out, with a remark.
 //
-// Start with Convert. keda.go and functions.go have the fields.
+// Start with Convert. keda.go, trigger.go and functions.go have the fields.
 package importer
 
 import (
@@ -41,11 +38,10 @@ type Result struct {
 // %NAME%, and Result.Settings leaves them out. The error is a yamltree.Mistakes with all that
 // cannot be read.
 func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
-	said := &remarks{}
-	out := &output{remarks: said, names: map[string]bool{}}
+	out := &output{remarks: &remarks{}, names: map[string]bool{}}
 	settings := &settings{lookup: lookup, names: map[string]string{}}
 	k := keda{output: out, settings: settings, authentications: map[objectKey]authentication{}}
-	a := apps{output: out, settings: settings, local: map[string]*yamltree.Node{}}
+	a := apps{output: out, settings: settings, local: map[string]yamltree.Node{}}
 	var mistakes yamltree.Mistakes
 	for _, f := range files {
 		mistakes = append(mistakes, read(f, &k, &a)...)
@@ -60,7 +56,7 @@ func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
 	if err := out.settle(); err != nil {
 		return Result{}, err
 	}
-	sorted, _ := said.list.Err().(yamltree.Mistakes) // without repeats: the members of a group share fields
+	sorted, _ := out.list.Err().(yamltree.Mistakes) // without repeats: the members of a group share fields
 	if len(out.processors) == 0 {
 		return Result{}, append(sorted, yamltree.Mistake{Text: "there is nothing to import: no file has a ScaledObject with a trigger for Cosmos DB, or a function with a cosmosDBTrigger, that could be carried over"})
 	}
@@ -73,7 +69,7 @@ type remarks struct{ list yamltree.Mistakes }
 
 func (r *remarks) remark(at *yamltree.Node, format string, args ...any) {
 	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ") // a remark is one line, whatever the file holds
-	r.list.Add(yamltree.Mistake{File: at.File, Line: at.NameLine, Field: at.Path(), Text: text})
+	r.list.Add(at.NameMistake(text))
 }
 
 // rest remarks on the fields that were not carried over; otherwise is the text for those that
@@ -128,7 +124,7 @@ func read(f File, k *keda, a *apps) yamltree.Mistakes {
 			}
 		case document.Get("Values").IsObject():
 			if !isTrue(document.Get("IsEncrypted")) {
-				a.local[folder] = document
+				a.local[folder] = *document.Get("Values")
 			}
 		case document.Get("processors").IsList():
 			mistakes.Add(document.Mistake("is a processors file already; feedscale check reads it"))

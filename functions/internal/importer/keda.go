@@ -208,29 +208,18 @@ func copied(v *yamltree.Node) *yaml.Node {
 	return plain(v.Text())
 }
 
-// annotations carries over a pause.
+// annotations carries over a pause
+// (https://keda.sh/docs/latest/concepts/scaling-deployments/#pause-autoscaling).
 func (k *keda) annotations(v *yamltree.Node) (paused []field) {
-	const prefix = "autoscaling.keda.sh/"
 	for _, a := range v.Fields {
-		name, ours := strings.CutPrefix(a.Name, prefix)
-		text, known := annotations[name]
-		if !ours || !known || strings.EqualFold(a.Text(), "false") {
-			continue
-		}
-		k.remark(a, "%s", text)
-		if name == "paused" || name == "paused-replicas" {
+		switch name, _ := strings.CutPrefix(a.Name, "autoscaling.keda.sh/"); {
+		case strings.EqualFold(a.Text(), "false"):
+		case name == "paused", name == "paused-replicas":
+			k.remark(a, "is carried over as paused: true: it is measured and shown, and nothing is published; set a number of replicas by hand")
 			paused = []field{{"paused", plain("true"), a}}
+		case name == "paused-scale-in", name == "paused-scale-out", name == "force-activation":
+			k.remark(a, "is no switch here; write selectPolicy: Disabled in behavior.scaleDown or behavior.scaleUp, or minReplicaCount: 1 to keep it active")
 		}
 	}
 	return paused
-}
-
-// annotations are the remarks on each
-// (https://keda.sh/docs/latest/concepts/scaling-deployments/#pause-autoscaling).
-var annotations = map[string]string{
-	"paused":           "is carried over as paused: true: it is measured and shown, and nothing is published",
-	"paused-replicas":  "is carried over as paused: true, which sets no count: set the replicas by hand",
-	"paused-scale-in":  "is no pause here; write behavior: {scaleDown: {selectPolicy: Disabled}}",
-	"paused-scale-out": "is no pause here; write behavior: {scaleUp: {selectPolicy: Disabled}}",
-	"force-activation": "is no switch here; write minReplicaCount: 1 for as long as it is to be active",
 }

@@ -49,22 +49,21 @@ func (k *keda) processor(t trigger) *entry {
 // sizing carries over the fields that size a workload.
 func (k *keda) sizing(e *entry, t trigger) {
 	m := t.metadata
+	available := isTrue(m.Get("enableHighAvailability"))
+	if t.external || !available {
+		e.set("limitToPartitionsWithLag", plain("true"), t.Node) // KEDA caps by the leases with lag
+	}
 	if t.external {
-		// One replica for each partition with lag, which is what these two come to.
-		e.set("changeFeedLagThreshold", plain("1"), t.Node)
-		e.set("limitToPartitionsWithLag", plain("true"), t.Node)
-	} else {
-		e.fields = append(e.fields, scalars(m, "changeFeedLagThreshold", "activationChangeFeedLagThreshold")...)
-		if available := m.Get("enableHighAvailability"); isTrue(available) {
-			k.remark(available, "no count is held for leases that are caught up; %s", instead("enableHighAvailability"))
-		} else {
-			// KEDA caps by the leases with lag.
-			e.set("limitToPartitionsWithLag", plain("true"), t.Node)
-		}
-		if v := m.Get("maxActiveLeasesPerReplica"); v.Present() {
-			e.set("maxLeasesPerReplica", plain(v.Text()), v)
-			k.remark(v, "is carried over as maxLeasesPerReplica, which counts all leases, and only while changes are pending")
-		}
+		e.set("changeFeedLagThreshold", plain("1"), t.Node) // one replica for each of them
+		return
+	}
+	e.fields = append(e.fields, scalars(m, "changeFeedLagThreshold", "activationChangeFeedLagThreshold")...)
+	if available {
+		k.remark(m.Get("enableHighAvailability"), "no count is held for leases that are caught up; %s", instead("enableHighAvailability"))
+	}
+	if v := m.Get("maxActiveLeasesPerReplica"); v.Present() {
+		e.set("maxLeasesPerReplica", plain(v.Text()), v)
+		k.remark(v, "is carried over as maxLeasesPerReplica, which counts all leases, and only while changes are pending")
 	}
 }
 
