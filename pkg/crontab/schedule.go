@@ -7,7 +7,6 @@
 package crontab
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -31,22 +30,16 @@ const starBit = 1 << 63
 // Next returns the first time the schedule fires strictly after t, in t's location; the zero time
 // for the zero Schedule.
 func (s Schedule) Next(t time.Time) time.Time {
-	if s == (Schedule{}) {
+	if s.IsZero() {
 		return time.Time{}
 	}
-	// First from t itself: at the end of daylight saving time, even AddDate(0, 0, 0) moves a time to the
-	// other occurrence of the repeated hour.
-	if next := s.spec.Next(t); !next.IsZero() {
-		return next
-	}
+	next := s.spec.Next(t)
 	// cron/v3 looks five years ahead. The longest gap of an expression is forty years: February 29
 	// on a given weekday around a year such as 2100.
-	for years := 5; years <= 40; years += 5 {
-		if next := s.spec.Next(t.AddDate(years, 0, 0)); !next.IsZero() {
-			return next
-		}
+	for years := 5; next.IsZero() && years <= 40; years += 5 {
+		next = s.spec.Next(t.AddDate(years, 0, 0))
 	}
-	return time.Time{}
+	return next
 }
 
 // Same reports whether both fire at the same times.
@@ -58,47 +51,39 @@ func (s Schedule) IsZero() bool { return s == Schedule{} }
 // String returns the expression as it was written.
 func (s Schedule) String() string { return s.expression }
 
-// errNeverFires is the error about an expression such as February 30.
-var errNeverFires = errors.New("never fires: none of its months has such a day; allowed are days that exist")
-
-// fires reports whether a schedule ever fires. Without seconds, minutes or hours, cron/v3 would step through
-// years second by second.
-func fires(spec cron.SpecSchedule) bool {
-	if spec.Second == 0 || spec.Minute == 0 || spec.Hour == 0 {
-		return false
+// scheduled returns the schedule of an expression, or an error if it never fires. Without seconds, minutes or
+// hours, cron/v3 would step through years second by second.
+func scheduled(expression string, spec cron.SpecSchedule) (Schedule, error) {
+	s := Schedule{strings.Join(strings.Fields(expression), " "), spec}
+	if spec.Second == 0 || spec.Minute == 0 || spec.Hour == 0 || s.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return Schedule{}, fmt.Errorf("%s never fires: none of its months has such a day; allowed are days that exist", yamltree.Quote(expression))
 	}
-	return !Schedule{spec: spec}.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero()
+	return s, nil
 }
 
 // cronText has the characters of cron expressions. Any other text may be a secret, which the errors of
 // cron/v3 would quote.
 var cronText = regexp.MustCompile(`^[A-Za-z0-9*,/? \t-]*$`)
 
-// ParseKEDA reads the start or end of a schedule as KEDA's cron trigger does: five fields, no
-// descriptors and no time zone, which is a field of its own. The Schedule is in the location of the
-// time that Next is given.
+// ParseKEDA reads the start or end of a schedule as KEDA's cron trigger does: five fields, no descriptors and no
+// time zone, which is a field of its own. The Schedule is in the location of the time that Next is given.
 func ParseKEDA(expression string) (Schedule, error) {
 	const allowed = `allowed are five fields (minute hour day month weekday), such as "0 6 * * 1-5"`
-	trimmed, fields := strings.TrimSpace(expression), strings.Fields(expression)
+	fields := strings.Fields(expression)
 	switch {
-	case strings.HasPrefix(trimmed, "@"):
-		return Schedule{}, fmt.Errorf("%s is a descriptor, which KEDA's cron trigger does not know; %s", yamltree.Quote(expression), allowed)
-	case strings.HasPrefix(trimmed, "TZ=") || strings.HasPrefix(trimmed, "CRON_TZ="):
+	case strings.Contains(expression, "TZ="):
 		// cron/v3 would accept it, and panic where nothing follows the zone.
 		return Schedule{}, fmt.Errorf("the time zone does not belong here; %s, and the zone in timezone", allowed)
-	case !cronText.MatchString(trimmed):
+	case !cronText.MatchString(expression):
 		return Schedule{}, fmt.Errorf("%s is no cron expression; %s", yamltree.Quote(expression), allowed)
 	case len(fields) == 6:
 		return Schedule{}, fmt.Errorf("%s has six fields; leave the second out, as in %q; %s", yamltree.Quote(expression), strings.Join(fields[1:], " "), allowed)
 	}
-	spec, err := parseCron(cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, trimmed)
+	spec, err := parseCron(cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, expression)
 	if err != nil {
 		return Schedule{}, fmt.Errorf("%s is no cron expression (%w); %s", yamltree.Quote(expression), err, allowed)
 	}
-	if !fires(spec) {
-		return Schedule{}, fmt.Errorf("%s %w", yamltree.Quote(expression), errNeverFires)
-	}
-	return Schedule{expression: trimmed, spec: spec}, nil
+	return scheduled(expression, spec)
 }
 
 // parseCron parses an expression by cron/v3.
