@@ -27,7 +27,6 @@ var (
 	CosmosDB     = Service{"Cosmos DB", "AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=..."}
 	azureStorage = Service{"Azure Storage", "AccountName=...;AccountKey=...;EndpointSuffix=core.windows.net"}
 	ServiceBus   = Service{"Service Bus", "Endpoint=sb://NAMESPACE.servicebus.windows.net/;SharedAccessKeyName=...;SharedAccessKey=..."}
-	mongoDB      = Service{name: "MongoDB"}
 )
 
 // serviceOf returns the service of a connection string, by fields that no other service has; the zero
@@ -36,7 +35,7 @@ func serviceOf(text string, fields Fields) Service {
 	has := func(name string) bool { return fields[name] != "" }
 	switch {
 	case strings.HasPrefix(text, "mongodb:") || strings.HasPrefix(text, "mongodb+srv:"):
-		return mongoDB
+		return Service{name: "MongoDB"}
 	case has("accountendpoint"):
 		return CosmosDB
 	case has("accountname") || has("usedevelopmentstorage") || has("tableendpoint") || has("blobendpoint"):
@@ -50,30 +49,26 @@ func serviceOf(text string, fields Fields) Service {
 // Parse reads "Name=value;Name=value;" of a service. A value may contain '='. A connection string of
 // another service is refused by its name.
 func Parse(text string, of Service) (Fields, error) {
-	fields, err := parse(text)
+	fields, err := Fields{}, error(nil)
+	for i, part := range strings.Split(text, ";") {
+		name, value, ok := strings.Cut(part, "=")
+		key := strings.ToLower(strings.TrimSpace(name))
+		_, twice := fields[key]
+		switch {
+		case strings.TrimSpace(part) == "":
+			continue
+		case err != nil:
+		case !ok || key == "":
+			err = fmt.Errorf("is no connection string: part %d of it is not name=value; copy the connection string whole, without quotes", i+1)
+		case twice:
+			err = fmt.Errorf("is no connection string: part %d of it repeats a name; copy the connection string once", i+1)
+		}
+		fields[key] = strings.TrimSpace(value)
+	}
 	if other := serviceOf(text, fields); other != of && other != (Service{}) {
 		return nil, fmt.Errorf("is a connection string of %s, not of %s; allowed is %s", other.name, of.name, of.form)
 	}
 	return fields, err
-}
-
-func parse(text string) (Fields, error) {
-	fields := Fields{}
-	for i, part := range strings.Split(text, ";") {
-		if strings.TrimSpace(part) == "" {
-			continue
-		}
-		name, value, ok := strings.Cut(part, "=")
-		key := strings.ToLower(strings.TrimSpace(name))
-		if !ok || key == "" {
-			return nil, fmt.Errorf("is no connection string: part %d of it is not name=value; copy the connection string whole, without quotes", i+1)
-		}
-		if _, twice := fields[key]; twice {
-			return nil, fmt.Errorf("is no connection string: part %d of it repeats a name; copy the connection string once", i+1)
-		}
-		fields[key] = strings.TrimSpace(value)
-	}
-	return fields, nil
 }
 
 // CheckKey returns an error unless an account key is base64.
@@ -92,13 +87,12 @@ type Storage struct {
 	Signature string // a shared access signature, without its question mark
 }
 
-// development is the account of the storage emulators. Its key is public and the same everywhere
+// The account of the storage emulators is public and the same everywhere
 // (https://learn.microsoft.com/azure/storage/common/storage-use-azurite).
-var development = Storage{
-	Endpoint: "http://127.0.0.1:10002/devstoreaccount1",
-	Account:  "devstoreaccount1",
-	Key:      "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
-}
+const (
+	emulatorAccount = "devstoreaccount1"
+	emulatorKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
 
 // ParseStorage reads a storage connection string: UseDevelopmentStorage=true, or AccountName with
 // AccountKey, or AccountName or TableEndpoint with SharedAccessSignature. Like the other Azure SDKs,
@@ -109,16 +103,18 @@ func ParseStorage(text string) (Storage, error) {
 	if err != nil {
 		return Storage{}, err
 	}
-	if use := fields["usedevelopmentstorage"]; use != "" {
-		return developmentBehind(fields["developmentstorageproxyuri"], use)
-	}
 	s := Storage{
 		Endpoint: strings.TrimSuffix(fields["tableendpoint"], "/"), Account: fields["accountname"],
 		Key: fields["accountkey"], Signature: strings.TrimPrefix(fields["sharedaccesssignature"], "?"),
 	}
-	switch {
+	switch emulator := fields["usedevelopmentstorage"]; {
+	case strings.EqualFold(emulator, "true"):
+		host := cmp.Or(strings.TrimSuffix(fields["developmentstorageproxyuri"], "/"), "http://127.0.0.1")
+		s = Storage{Endpoint: host + ":10002/" + emulatorAccount, Account: emulatorAccount, Key: emulatorKey}
+	case emulator != "":
+		return Storage{}, errors.New("has a bad UseDevelopmentStorage; allowed is true")
 	case s.Account == "" && s.Endpoint == "":
-		return Storage{}, errors.New("names no account; allowed is AccountName=...;AccountKey=...;EndpointSuffix=core.windows.net")
+		return Storage{}, errors.New("names no account; allowed is " + azureStorage.form)
 	case s.Signature != "":
 		s.Key = ""
 	case s.Account == "" || s.Key == "":
@@ -133,21 +129,6 @@ func ParseStorage(text string) (Storage, error) {
 	}
 	if u, err := url.Parse(s.Endpoint); err != nil || u.Host == "" || u.RawQuery != "" || u.Scheme != "https" && u.Scheme != "http" {
 		return Storage{}, errors.New("has a TableEndpoint, or fields that make one, that is not https://HOST")
-	}
-	return s, nil
-}
-
-func developmentBehind(proxy, use string) (Storage, error) {
-	if !strings.EqualFold(use, "true") {
-		return Storage{}, errors.New("has a bad UseDevelopmentStorage; allowed is true")
-	}
-	s := development
-	if proxy != "" {
-		u, err := url.Parse(proxy)
-		if err != nil || u.Host == "" || u.Port() != "" {
-			return Storage{}, errors.New("has a bad DevelopmentStorageProxyUri; allowed is http://HOST")
-		}
-		s.Endpoint = strings.TrimSuffix(proxy, "/") + ":10002/" + s.Account
 	}
 	return s, nil
 }
