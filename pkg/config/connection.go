@@ -13,20 +13,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// connectionSettings are the settings of a connection, by the convention of Azure Functions: the setting
-// NAME, or settings NAME__field
-// (https://learn.microsoft.com/azure/azure-functions/functions-reference#connections).
-//
-// Like the Functions host, it looks for AzureWebJobsNAME before NAME, and for both under
-// ConnectionStrings (ConnectionStrings__NAME) first; the first that is set counts. NAME:field means
-// NAME__field.
+// connectionSettings are the setting NAME with a connection string, or settings NAME__field or
+// NAME:field (https://learn.microsoft.com/azure/azure-functions/functions-reference#connections).
 type connectionSettings struct {
 	name   string // under which it was found
 	lookup func(string) (string, bool)
 }
 
-// findConnection finds the settings of a connection: a connection string, or the setting with one of the
-// fields. what says in the error which settings are allowed.
+// findConnection finds the connection string, or the setting with a field, under the names that the
+// Functions host looks for, in its order. what says in the error which settings are allowed.
 func findConnection(lookup func(string) (string, bool), name, what, field string) (connectionSettings, error) {
 	if !IsSettingName(name) {
 		return connectionSettings{}, fmt.Errorf("%s is not the name of a setting; a connection string goes into a setting of its own, whose name stands here", yamltree.Quote(name))
@@ -58,8 +53,8 @@ func (c connectionSettings) get(name string) string {
 	return ""
 }
 
-// fault is what may be wrong with the connection string ("") or with a part of it: a field (" (Field)"), or
-// one of the settings ("__field").
+// fault is what may be wrong with the connection string ("") or with a part of it: a field ("
+// (Field)"), or one of the settings ("__field").
 type fault struct {
 	part  string
 	wrong bool
@@ -81,12 +76,10 @@ var (
 	guid        = regexp.MustCompile(`^(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 )
 
-// IsSettingName reports whether a text can be the name of a setting, which a connection string or a key
-// cannot.
+// IsSettingName reports whether a text can be the name of a setting, which a key cannot.
 func IsSettingName(text string) bool { return settingName.MatchString(text) }
 
-// Identity is the Microsoft Entra identity that a connection uses. The zero Identity is that of
-// azidentity's DefaultAzureCredential.
+// Identity is a Microsoft Entra identity; the zero one is that of DefaultAzureCredential.
 type Identity struct {
 	Credential Credential
 	ClientID   string // of a user-assigned identity or an application; "" = system-assigned, or as the environment says
@@ -104,8 +97,7 @@ const (
 	CredentialWorkloadIdentity Credential = "workloadidentity"
 )
 
-// identity reads NAME__credential, NAME__clientId, NAME__tenantId and NAME__clientSecret. It refuses the
-// fields of Functions that would select another identity.
+// identity reads the identity. It refuses the fields of Functions that would select another one.
 func (c connectionSettings) identity() (Identity, error) {
 	id := Identity{
 		Credential: Credential(strings.ToLower(c.field("credential"))),
@@ -140,8 +132,8 @@ func parseEndpoint(text string, schemes ...string) (*url.URL, error) {
 	return u, nil
 }
 
-// Secret is a key or a connection string. Printed, logged or encoded, alone or inside another value, it
-// never shows its text; only Reveal returns it. Two Secrets are equal if their texts are.
+// Secret is a key or a connection string. Printed, logged or encoded, alone or inside another
+// value, it never shows its text; only Reveal returns it. Two Secrets are equal if their texts are.
 type Secret struct {
 	// fmt prints unexported fields without calling String: of a handle it prints only a pointer.
 	hidden unique.Handle[string]

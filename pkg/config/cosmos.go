@@ -25,11 +25,10 @@ func (c CosmosConnection) UsesIdentity() bool { return c.Key.IsZero() }
 // accountID is the form of an account's resource id.
 var accountID = regexp.MustCompile(`(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+/providers/Microsoft\.DocumentDB/databaseAccounts/[^/]+$`)
 
-// ParseCosmosConnection reads a connection in the Functions convention: the setting NAME holds a
-// connection string, or NAME__accountEndpoint the address of the account, with NAME__accountKey or,
-// without it, with an identity (NAME__credential, NAME__clientId, NAME__tenantId, NAME__tokenScope). A
-// connection string wins. Its other fields (Database, DisableServerCertificateValidation, ...) have no effect.
-// The error says which setting is wrong and what is allowed, and never contains a key.
+// ParseCosmosConnection reads the connection in a setting, by the convention of Functions
+// (docs/configure.md, Connections). Other fields of a connection string (Database,
+// DisableServerCertificateValidation, ...) have no effect. The error says which setting is wrong
+// and what is allowed, and never contains a key.
 func ParseCosmosConnection(lookup func(string) (string, bool), name string) (CosmosConnection, error) {
 	settings, err := findConnection(lookup, name,
 		"set "+name+" to a connection string, or "+name+"__accountEndpoint to https://ACCOUNT.documents.azure.com/ to sign in with an identity (or with "+name+"__accountKey)",

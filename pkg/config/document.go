@@ -17,8 +17,7 @@ type Document struct {
 	Groups     []Group     // in the order of the document
 }
 
-// documentReader reads a document of any kind: what the schema allows, and the rules that it cannot
-// express (rules.go).
+// documentReader reads a document of any kind by its schema, and by the rules in rules.go.
 type documentReader struct {
 	form     *yamlschema.Form
 	root     *yamltree.Node
@@ -31,8 +30,8 @@ type documentReader struct {
 	events   *Events         // whose namespace has the signal queues; nil = unknown
 }
 
-// newDocumentReader parses a document and validates it by its schema. It returns nil, and adds a mistake, if
-// the document cannot be read at all. entries is the list that each document has.
+// newDocumentReader parses a document and validates it by its schema. It returns nil, and adds a
+// mistake, if the document cannot be read at all. entries is the list that each document has.
 func newDocumentReader(file string, text []byte, f *yamlschema.Form, entries string, mistakes *Mistakes) *documentReader {
 	documents, wrong := yamltree.Parse(file, text)
 	if len(documents) == 0 {
@@ -78,8 +77,8 @@ func (d *documentReader) entries(list string) (all []entry) {
 	return all
 }
 
-// fields reads an entry of a list, with the defaults of the document and of the schema. It reads a field
-// with a mistake as null, and leaves out an item with one.
+// fields reads an entry of a list, with the defaults of the document and of the schema. It reads a
+// field with a mistake as null, and leaves out an item with one.
 func fields[T any](e entry, list string) T {
 	value := e.node.Value(e.bad)
 	if e.defaults.IsObject() {
@@ -174,8 +173,7 @@ func (e entry) connection(at *yamltree.Node, name string) CosmosConnection {
 	return connection
 }
 
-// throughput reads the containers of a processor. A container without a connection or a database has that
-// of the processor.
+// throughput reads the containers of a processor, whose connection and database are defaults.
 func (e entry) throughput(f throughputFields, p Processor) Throughput {
 	t, list, mode := f.Throughput, e.at("throughput.containers"), e.at("throughput.mode")
 	t.ScaleDownAfter = time.Duration(f.ScaleDownAfter)

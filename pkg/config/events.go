@@ -12,8 +12,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// Events says where scale events go to, or come from: a Service Bus queue or topic. They can also come from
-// a subscription of a topic. If Queue is empty, they go to standard output as JSON lines.
+// Events says where scale events go to, or come from: a Service Bus queue or topic. They can also
+// come from a subscription of a topic. If Queue is empty, they go to standard output as JSON lines.
 type Events struct {
 	Queue        string // or topic, which only the service can tell
 	Subscription string // of the topic; "" = none
@@ -37,9 +37,7 @@ var (
 
 const queueForm = "allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last"
 
-// ParseEvents reads the value of FEEDSCALE_EVENTS: "stdout:", "servicebus:SETTING/QUEUE", where QUEUE may
-// be a topic, or "servicebus:SETTING/TOPIC/Subscriptions/NAME". lookup finds the settings of the
-// connection. The error says what is allowed.
+// ParseEvents reads the value of FEEDSCALE_EVENTS. lookup finds the settings of the connection.
 func ParseEvents(lookup func(string) (string, bool), text string) (Events, error) {
 	const forms = "allowed are stdout:, servicebus:SETTING/QUEUE, which may be a topic, or, to consume, servicebus:SETTING/TOPIC/Subscriptions/NAME, SETTING naming a setting that holds a Service Bus connection"
 	scheme, rest, _ := strings.Cut(text, ":")
@@ -83,10 +81,9 @@ type ServiceBusConnection struct {
 // UsesIdentity reports whether an identity signs in, and not a key.
 func (c ServiceBusConnection) UsesIdentity() bool { return c.ConnectionString.IsZero() }
 
-// ParseServiceBusConnection reads a connection in the Functions convention: the setting NAME holds
-// a connection string, or NAME__fullyQualifiedNamespace the host of the namespace, to sign in with
-// an identity (NAME__credential, NAME__clientId, NAME__tenantId). A connection string wins; where
-// it names an entity, that has to be the queue. The error never contains a key or a signature.
+// ParseServiceBusConnection reads the connection in a setting, by the convention of Functions
+// (docs/configure.md, Connections). If a connection string names an entity, that has to be the
+// queue. The error never contains a key or a signature.
 func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue string) (ServiceBusConnection, error) {
 	settings, err := findConnection(lookup, name,
 		"set "+name+" to a connection string, or "+name+"__fullyQualifiedNamespace to NAMESPACE.servicebus.windows.net to sign in with an identity",

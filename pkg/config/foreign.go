@@ -7,13 +7,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// foreignFields says what to write instead of fields of other files, by where they come from: those of
-// KEDA's ScaledObjects and their Cosmos DB triggers
-// (https://keda.sh/docs/latest/scalers/azure-cosmosdb/ and
-// https://github.com/kedacore/external-scaler-azure-cosmos-db), and those of the Cosmos DB trigger
-// of Azure Functions
-// (https://learn.microsoft.com/azure/azure-functions/functions-bindings-cosmosdb-v2-trigger). FIELD is the
-// field itself.
+// foreignFields says what to write instead of fields of other files, FIELD being the field itself.
+// They are in https://keda.sh/docs/latest/scalers/azure-cosmosdb/,
+// https://github.com/kedacore/external-scaler-azure-cosmos-db and
+// https://learn.microsoft.com/azure/azure-functions/functions-bindings-cosmosdb-v2-trigger.
 var foreignFields = map[string][]struct{ names, instead string }{
 	"KEDA": {
 		{"pollingInterval", `FEEDSCALE_TIMER_SCHEDULE says when to poll all processors, and schedule or idleSchedule when to poll one, such as idleSchedule: "*/30 * * * * *"`},
@@ -52,8 +49,8 @@ var foreignFields = map[string][]struct{ names, instead string }{
 	},
 }
 
-// Instead returns what to write in place of a field of KEDA, or of the Cosmos DB trigger of Azure Functions,
-// and which of the two has it; "" for any other field.
+// Instead returns what to write in place of a field of KEDA, or of the Cosmos DB trigger of Azure
+// Functions, and which of the two has it; "" for any other field.
 func Instead(field string) (of, text string) {
 	for of, fields := range foreignFields {
 		for _, f := range fields {
@@ -73,8 +70,7 @@ func unknownField(name string, known []string) string {
 	return unknown("field", name, known)
 }
 
-// foreignDocument returns the sentence of a mistake about a file of another kind; "" if it may be a
-// processors file.
+// foreignDocument says that a document is one of KEDA or Functions; "" for any other.
 func foreignDocument(root *yamltree.Node) string {
 	what := ""
 	switch kind := root.Get("kind").Text(); {

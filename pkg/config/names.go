@@ -9,8 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// unknown returns the sentence of a mistake about an unknown name. It suggests the nearest known one, or
-// lists all of them if none is near.
+// unknown returns the sentence about an unknown name, with the nearest known one, or with all.
 func unknown(what, name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return "is an unknown " + what + "; did you mean " + near + "?"
@@ -18,7 +17,7 @@ func unknown(what, name string, known []string) string {
 	return "is an unknown " + what + "; allowed are " + yamltree.OneOf(known)
 }
 
-// Nearest returns the known name that differs least; "" if more than a third of its characters differ.
+// Nearest returns the known name that differs least; "" if more than a third of it differs.
 func Nearest(name string, known []string) string {
 	best, distance := "", 0
 	for _, candidate := range known {
@@ -33,15 +32,14 @@ func Nearest(name string, known []string) string {
 // longestName is the greatest length of the name of an entry, in characters.
 const longestName = 63
 
-// EntryName turns a text into the form of the names of entries; "" if it has no letter or digit of ASCII.
+// EntryName turns a text into the name of an entry; "" if it has no letter or digit of ASCII.
 func EntryName(text string) string {
 	parts := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !('a' <= r && r <= 'z' || '0' <= r && r <= '9') })
 	name := strings.Join(parts, "-")
 	return strings.TrimRight(name[:min(len(name), longestName)], "-")
 }
 
-// FreeName takes the first of some texts whose EntryName is not taken. If all are taken, it adds a number to
-// the last one.
+// FreeName returns the first EntryName that is not taken, or the last one with a number.
 func FreeName(taken map[string]bool, candidates ...string) string {
 	var name string
 	for _, candidate := range candidates {

@@ -9,8 +9,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// NamedPolicy is one entry of a policies file: a policy for `feedscale simulate` to compare,
-// without a processor (docs/tune.md).
+// NamedPolicy is an entry of a policies file, for `feedscale simulate` to compare (docs/tune.md).
 type NamedPolicy struct {
 	Name   string        // unique
 	Every  time.Duration // between two polls, at least 1 s
@@ -24,8 +23,7 @@ type namedPolicyFields struct {
 	policyFields
 }
 
-// builtInPolicies are the names that no entry of a policies file may have: "default" is the policy of a
-// processor that sets nothing, "keda" is KEDA's.
+// builtInPolicies are names that no entry may have: DefaultPolicy and the policy of KEDA.
 var builtInPolicies = []string{"default", "keda"}
 
 // DefaultPolicy returns the policy of a processor that sets nothing.

@@ -12,8 +12,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// Processor is one entry of the processors file (docs/configure.md, The processors file), with
-// defaults applied.
+// Processor is an entry of the processors file (docs/configure.md), with its defaults.
 type Processor struct {
 	Name             string // unique among processors and groups
 	Group            string // name of the group that it runs in; "" = none
@@ -36,8 +35,8 @@ type Processor struct {
 	Target           map[string]string // labels that every scale event carries; never nil
 }
 
-// Group is a set of processors that run in one deployment, which gets the highest count that any of them
-// asks for (docs/configure.md, Groups).
+// Group is a set of processors that run in one deployment, which gets the highest count that any of
+// them asks for (docs/configure.md, Groups).
 type Group struct {
 	Name        string // unique among groups and processors
 	Policy      scaling.GroupPolicy
@@ -55,8 +54,8 @@ const (
 	ThroughputApply     ThroughputMode = "apply"     // provisioned
 )
 
-// Throughput is the field of a processor that names containers whose request units follow its replicas
-// (docs/throughput.md).
+// Throughput is the field of a processor that names containers whose request units follow its
+// replicas (docs/throughput.md).
 type Throughput struct {
 	Mode           ThroughputMode
 	Containers     []ThroughputContainer // none if the mode is off
@@ -73,8 +72,9 @@ type ThroughputContainer struct {
 	RUPerReplica int // request units a second that one replica uses; 0 = what is measured
 }
 
-// The fields of a processor, a group and a policy as a document has them. encoding/json finds each by its
-// name, in any case. Those with the same name and type in the value that is made of them come with that.
+// The fields of a processor, a group and a policy as a document has them. encoding/json finds each
+// by its name, in any case. Those with the same name and type in the value that is made of them
+// come with that.
 type (
 	processorFields struct {
 		Processor
@@ -160,8 +160,7 @@ func needsReplicas(b scaling.FallbackBehavior) bool {
 	return b == scaling.FallbackStatic || b == scaling.FallbackCurrentIfHigher || b == scaling.FallbackCurrentIfLower
 }
 
-// rules returns one direction of behavior; window is the default of its stabilization window, in
-// seconds.
+// rules returns one direction of behavior; window is its default stabilization window, in seconds.
 func (f ruleFields) rules(window int) scaling.Rules {
 	r := f.Rules
 	r.StabilizationWindow = time.Duration(*cmp.Or(f.StabilizationWindowSeconds, &window)) * time.Second

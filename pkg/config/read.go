@@ -18,8 +18,7 @@ import (
 // Mistake is one thing that is wrong with a configuration.
 type Mistake = yamltree.Mistake
 
-// Mistakes is everything that is wrong with a configuration: first the settings, then the document, in its
-// order. No mistake contains a secret.
+// Mistakes is everything that is wrong: first the settings, then the document. None has a secret.
 type Mistakes = yamltree.Mistakes
 
 // Input is everything that a configuration is read from.
@@ -65,8 +64,7 @@ func Read(in Input) (Config, error) {
 	return Config{Settings: settings.Settings, Document: read, Source: source, env: env}, mistakes.Err()
 }
 
-// ReadSettings reads the settings alone, for commands that need no processors file. The error is a
-// Mistakes.
+// ReadSettings reads the settings alone. The error is a Mistakes.
 func ReadSettings(environ []string) (Settings, error) {
 	var mistakes Mistakes
 	settings := readSettings(newEnvironment(environ), &mistakes).Settings
@@ -87,8 +85,7 @@ func Load(name string, text []byte, lookup func(string) (string, bool)) (Documen
 	return read, mistakes.Err()
 }
 
-// document reads the processors document. --config wins over FEEDSCALE_PROCESSORS, and that over
-// FEEDSCALE_CONFIG and its default.
+// document reads the document in --config, FEEDSCALE_PROCESSORS or FEEDSCALE_CONFIG, in this order.
 func (in Input) document(env *environment, settings variables, mistakes *Mistakes) (name string, text []byte, ok bool) {
 	file := in.File
 	switch {
@@ -112,8 +109,7 @@ func (in Input) document(env *environment, settings variables, mistakes *Mistake
 }
 
 // environment is the environment variables of a process. It remembers which were looked up: a
-// FEEDSCALE_* variable that a user made, for a connection say, is then not taken for a misspelt
-// setting.
+// FEEDSCALE_* variable that a user made, for a connection say, is not a misspelt setting.
 type environment struct {
 	values map[string]string
 	folded map[string]string // folded name -> name
@@ -133,8 +129,7 @@ func newEnvironment(environ []string) *environment {
 	return e
 }
 
-// fold returns the one spelling of a name: the Functions host ignores the case of setting names and
-// takes ":" for "__".
+// fold returns the one spelling of a name: the Functions host takes any case, and ":" for "__".
 func fold(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, ":", "__"))
 }
@@ -151,8 +146,7 @@ func (e *environment) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// reportUnknown reports every FEEDSCALE_* variable that nothing reads. Without it, a misspelt name would
-// leave the default in place.
+// reportUnknown reports every FEEDSCALE_* variable that nothing reads: it may be misspelt.
 func (e *environment) reportUnknown(mistakes *Mistakes) {
 	known := settingNames()
 	for name := range e.values {

@@ -14,8 +14,7 @@ import (
 // minimalGroups is the example of groups in mistakes.
 const minimalGroups = "groups: [{name: shop-workers, target: {deployment: shop-workers}}]"
 
-// at returns the value at a path of names, "fallback.replicas": that of the entry or, without one, of
-// the defaults.
+// at returns the value at a path, "fallback.replicas", of the entry or else of the defaults.
 func (e entry) at(path string) *yamltree.Node {
 	names := strings.Split(path, ".")
 	n := e.node.Get(names...)
@@ -25,12 +24,11 @@ func (e entry) at(path string) *yamltree.Node {
 	return n
 }
 
-// mistake adds a mistake of a rule. The value is still read, so that other entries that inherit it get the
-// same judgement.
+// mistake adds a mistake of a rule. The value is still read, for entries that inherit it.
 func (e entry) mistake(n *yamltree.Node, text string) { e.mistakes.Add(n.Mistake(text)) }
 
-// clash adds a mistake of values that contradict each other, unless one of them has a mistake of its own.
-// Its place is the first value that the entry itself has, else the first that it inherits, else the entry.
+// clash adds a mistake of values that contradict each other, unless one of them has a mistake. Its
+// place is the first value that the entry itself has, else that it inherits, else the entry.
 func (e entry) clash(wrong bool, text string, paths ...string) {
 	place := e.node
 	for _, path := range slices.Backward(paths) {
@@ -100,15 +98,14 @@ func (d *documentReader) checkMembers() {
 	}
 }
 
-// claim is what only one entry may have: a name, leases, a target, a queue. Or it is what all entries that
-// share something have to say of it.
+// claim is what only one entry may have: a name, leases, a target, a queue.
 type claim struct {
 	owner string // the name of the entry, or processor, policy or group
 	line  int
-	terms string // the same in all entries
+	terms string // on which others may share it
 }
 
-// claim takes something for the entry. It returns the earlier claim of another entry, if there is one.
+// claim takes something for the entry, or returns the earlier claim of another entry.
 func (e entry) claim(what, owner string, terms string) (first claim, taken bool) {
 	if first, taken = e.claims[what]; !taken {
 		e.claims[what] = claim{owner, e.node.Line, terms}
@@ -116,8 +113,7 @@ func (e entry) claim(what, owner string, terms string) (first claim, taken bool)
 	return first, taken
 }
 
-// claimName takes the name of an entry. Processors and groups share the names, which are keys of the state
-// table and parts of URLs.
+// claimName takes the name of an entry, which is unique among processors and groups.
 func (e entry) claimName(kind, name string) {
 	if name == "" {
 		return // a mistake of its own
@@ -131,8 +127,7 @@ func (e entry) claimName(kind, name string) {
 	}
 }
 
-// claimLeases takes the leases that a processor reads: two processors with the same leases would double
-// the requests and the events.
+// claimLeases takes the leases of a processor: two with the same would double requests and events.
 func (e entry) claimLeases(p Processor) {
 	if p.Name == "" || p.Connection.Endpoint == "" || p.LeaseConnection.Endpoint == "" || p.DatabaseID == "" || p.ContainerID == "" {
 		return // a mistake of its own
@@ -154,8 +149,7 @@ func (e entry) claimLeases(p Processor) {
 	}
 }
 
-// claimTarget takes what a target names for the actions that scale: two entries would each set their own
-// count.
+// claimTarget takes what a target names for the actions: two entries would each set a count.
 func (e entry) claimTarget(name string, target map[string]string) {
 	if name == "" {
 		return
@@ -167,8 +161,8 @@ func (e entry) claimTarget(name string, target map[string]string) {
 	}
 }
 
-// things returns the ids of what a target names for the actions that scale (docs/act.md), by kind: an object
-// in Kubernetes, and a container app. Labels that an action would refuse name nothing.
+// things returns the ids of what a target names for the actions that scale (docs/act.md), by kind:
+// an object in Kubernetes, and a container app. Labels that an action would refuse name nothing.
 func things(target map[string]string) map[string]string {
 	all := map[string]string{}
 	group, _, grouped := strings.Cut(target["apiVersion"], "/")
@@ -198,8 +192,7 @@ func things(target map[string]string) map[string]string {
 	return all
 }
 
-// claimThroughput takes a container for the processor of an entry. Processors may share it, if they agree on
-// how to provision it.
+// claimThroughput takes a container. Processors that provision it alike may share it.
 func (e entry) claimThroughput(processor *yamltree.Node, name string, t Throughput, c ThroughputContainer) {
 	container := strings.TrimSuffix(c.DatabaseID+"/"+c.ContainerID, "/")
 	terms := fmt.Sprint(t.Mode, c.Min, c.Max, t.ScaleDownAfter)
@@ -211,8 +204,8 @@ func (e entry) claimThroughput(processor *yamltree.Node, name string, t Throughp
 	}
 }
 
-// claimSignalQueue takes a signal queue (docs/signal-queue.md): two entries would take each other's messages.
-// It is in the namespace of the events. Service Bus ignores the case of names.
+// claimSignalQueue takes a signal queue (docs/signal-queue.md): two entries would take each other's
+// messages. It is in the namespace of the events. Service Bus ignores the case of names.
 func (e entry) claimSignalQueue(name string) {
 	if name == "" {
 		return

@@ -20,8 +20,7 @@ const SchemaURL = "https://raw.githubusercontent.com/feedscale/feedscale/main/pk
 //go:embed processors.schema.json
 var schemaText string
 
-// Schema returns the JSON Schema (2020-12) of the processors file: the only source of its fields, their
-// types, ranges and defaults.
+// Schema returns the JSON Schema (2020-12) of the processors file: the only source of its fields.
 func Schema() string { return schemaText }
 
 var (
@@ -31,8 +30,7 @@ var (
 	})
 )
 
-// formats are those of the schema that JSON Schema does not have. Each returns what is wrong with a text,
-// and what is allowed.
+// formats are those that JSON Schema does not have. Each says what is wrong, and what is allowed.
 var formats = map[string]func(string) error{
 	"feedscale-duration":          func(text string) error { return checkDuration(text, 0) },
 	"feedscale-positive-duration": func(text string) error { return checkDuration(text, time.Second) },
@@ -42,12 +40,10 @@ var formats = map[string]func(string) error{
 	"feedscale-time-zone":         func(text string) error { _, err := parseTimeZone(text); return err },
 }
 
-// maxDuration is the greatest duration in the processors file: a year, so that arithmetic on
-// durations does not overflow.
+// maxDuration is the greatest duration: a year, so that arithmetic on durations does not overflow.
 const maxDuration = 365 * 24 * time.Hour
 
-// parseDuration reads a duration of 0 or more in Go's form, in the units h, m, s and ms: finer ones make no
-// sense for polls.
+// parseDuration reads a duration of 0 or more in Go's form, in the units h, m, s and ms.
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	foreign := func(r rune) bool { return !strings.ContainsRune("0123456789.hms", r) }
@@ -68,7 +64,7 @@ func checkDuration(text string, low time.Duration) error {
 	return nil
 }
 
-// parseStartFrom reads "now", "beginning" or a time. The year 1 is the beginning, as it is for the SDKs.
+// parseStartFrom reads "now", "beginning" or a time; as for the SDKs, the year 1 is the beginning.
 func parseStartFrom(text string) (changefeed.StartFrom, error) {
 	switch text {
 	case "", "now":

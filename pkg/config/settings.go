@@ -21,8 +21,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// Settings are the values of the FEEDSCALE_* variables (docs/configure.md, Settings), except those that
-// say where the processors are read from, which only Read uses.
+// Settings are the values of FEEDSCALE_* variables (docs/configure.md, Settings).
 type Settings struct {
 	Timer       crontab.Schedule `env:"FEEDSCALE_TIMER_SCHEDULE" envDefault:"*/15 * * * * *"`
 	State       State            `env:"FEEDSCALE_STATE" envDefault:"bolt:./data/feedscale.db"`
@@ -52,7 +51,7 @@ type Settings struct {
 	Ignored string // name of a setting that is set and no longer has a meaning; "" = none
 }
 
-// Scaler says how KEDA's external scaler is served (docs/keda-external-scaler.md). The files are in PEM.
+// Scaler says how KEDA's external scaler is served (docs/keda-external-scaler.md), with PEM files.
 type Scaler struct {
 	Listen       string `env:"FEEDSCALE_SCALER_LISTEN"`         // "host:port"; "" = not at all
 	CertFile     string `env:"FEEDSCALE_SCALER_CERT_FILE"`      // "" = without TLS
@@ -72,11 +71,11 @@ type variables struct {
 const (
 	// processorsSetting holds a document inline, and is its name in mistakes.
 	processorsSetting = "FEEDSCALE_PROCESSORS"
-	// handlerPort and appRoot are set by the Functions host: the port of a custom handler, and the folder
-	// in which the function app is staged.
+	// handlerPort and appRoot are set by the Functions host: the port of a custom handler, and the
+	// folder in which the function app is staged.
 	handlerPort = "FUNCTIONS_CUSTOMHANDLER_PORT"
 	appRoot     = "FUNCTIONS_APP_ROOT_PATH"
-	// shardConnection is the connection of the shard queue. function.json of the function shard names it.
+	// shardConnection is the connection of the shard queue, as in shard/function.json.
 	shardConnection = "FEEDSCALE_SHARDS"
 	// minKey is the fewest characters of a key that others can try to guess.
 	minKey = 16
@@ -93,8 +92,7 @@ func settingNames() (names []string) {
 	return names
 }
 
-// readSettings reads every setting. An error of package env names a field of Go, and may quote a secret: a
-// mistake names the setting.
+// readSettings reads every setting. A mistake has its name; an error of package env has not.
 func readSettings(e *environment, mistakes *Mistakes) variables {
 	v, err := env.ParseAsWithOptions[variables](env.Options{Environment: e.values, FuncMap: map[reflect.Type]env.ParserFunc{
 		reflect.TypeFor[crontab.Schedule](): parser(crontab.ParseNCRONTAB),
@@ -234,8 +232,8 @@ const azureRegions = "australiacentral australiaeast australiasoutheast austriae
 	"switzerlandnorth switzerlandwest uaecentral uaenorth uksouth ukwest usdodcentral usdodeast usgovarizona " +
 	"usgovtexas usgovvirginia westcentralus westeurope westindia westus"
 
-// wrongRegion says what is wrong with the name of a region; "" if nothing is. It refuses a name that is one
-// letter away from a region of Azure, and accepts any other, since Azure opens regions.
+// wrongRegion says what is wrong with the name of a region; "" if nothing is. It refuses a name
+// that is one letter away from a region of Azure, and accepts any other, since Azure opens regions.
 func wrongRegion(text string) string {
 	name := strings.ToLower(strings.ReplaceAll(text, " ", ""))
 	letters := strings.TrimRight(name, "0123456789")
@@ -246,7 +244,7 @@ func wrongRegion(text string) string {
 	return fmt.Sprintf("%s is no Azure region; did you mean %s%s?", yamltree.Quote(text), near, name[len(letters):])
 }
 
-// parseShardQueue also looks for the connection if there is no queue: then its settings are not unknown.
+// parseShardQueue looks for the connection also without a queue, so that it is known.
 func parseShardQueue(lookup func(string) (string, bool), queue string) (Events, error) {
 	connection, err := ParseServiceBusConnection(lookup, shardConnection, queue)
 	if queue == "" {
@@ -258,7 +256,7 @@ func parseShardQueue(lookup func(string) (string, bool), queue string) (Events, 
 	return Events{Queue: queue, ServiceBus: connection}, err
 }
 
-// checkShards reports a shard queue from which nothing takes, since the function shard is not staged.
+// checkShards reports a shard queue whose function, shard, is not staged.
 func (in Input) checkShards(e *environment, s Settings, mistakes *Mistakes) {
 	root, _ := e.lookup(appRoot)
 	staged := func(function string) error {

@@ -28,7 +28,7 @@ type Table struct {
 
 const stateForms = "allowed are bolt:PATH, https://ACCOUNT.table.core.windows.net/TABLE (identity) or table:SETTING/TABLE, SETTING naming a setting that holds a storage connection string"
 
-// parseState reads the value of FEEDSCALE_STATE. lookup finds the setting with the connection string.
+// parseState reads FEEDSCALE_STATE. lookup finds the setting with the connection string.
 func parseState(lookup func(string) (string, bool), text string) (State, error) {
 	scheme, rest, _ := strings.Cut(text, ":")
 	switch strings.ToLower(scheme) {
@@ -65,7 +65,7 @@ func storageConnection(lookup func(string) (string, bool), name string) (string,
 	return settings.value(), settings.check(fault{"", err != nil, fmt.Sprint(err)})
 }
 
-// parseTableURL splits the URL of a table, which may have a path before the table, as Azurite's has.
+// parseTableURL splits the URL of a table, which may have a path before that, as Azurite's has.
 func parseTableURL(text string) (serviceURL, name string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {

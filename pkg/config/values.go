@@ -11,8 +11,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// checkValues adds the mistakes of values that no field may have (docs/configure.md, Values that are
-// refused everywhere), unless the schema refuses them already.
+// checkValues adds the mistakes of values that no field may have (docs/configure.md, Values that
+// are refused everywhere), unless the schema refuses them already.
 func (d *documentReader) checkValues(file string, n *yamltree.Node) {
 	if text := n.Name + "\n" + n.Text(); !d.bad[n] {
 		wrong := wrongValue(text)
@@ -41,8 +41,8 @@ func wrongValue(text string) string {
 	return ""
 }
 
-// invisible says which character of a text is invisible in the file; "" if there is none. An escape is
-// visible: `feedscale init` writes one for a name that has such a character.
+// invisible says which character of a text is invisible in the file; "" if there is none. An escape
+// is visible: `feedscale init` writes one for a name that has such a character.
 func invisible(file, text string) string {
 	at := strings.IndexFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) && strings.ContainsRune(file, r) })
 	if at < 0 {
@@ -62,8 +62,7 @@ var (
 	accountKey = regexp.MustCompile(`(?:^|[^A-Za-z0-9+/=])([A-Za-z0-9+/]{86}(?:[A-Za-z0-9+/=]{2})?)(?:$|[^A-Za-z0-9+/=])`)
 )
 
-// looksSecret reports whether a text holds a key, a connection string or a signature of Azure. A digest
-// in hexadecimal has letters of one case.
+// looksSecret reports whether a text holds a secret of Azure. A digest has letters of one case.
 func looksSecret(text string) bool {
 	if secretField.MatchString(text) {
 		return true

@@ -1,5 +1,6 @@
-// Package connectionstring reads the connection strings of Azure's services. An error says what is wrong with
-// the string, without a value of it, and goes on after its name ("the setting COSMOS ...").
+// Package connectionstring reads the connection strings of Azure's services. An error says what is
+// wrong with the string, without a value of it, and goes on after its name ("the setting COSMOS
+// ...").
 //
 // It opens no connection. Start with Parse.
 //
@@ -15,8 +16,7 @@ import (
 	"strings"
 )
 
-// Fields are the values of a connection string by their names in lower case, since the services ignore
-// order and case.
+// Fields are the values of a connection string by their names in lower case, which are not ordered.
 type Fields map[string]string
 
 // Service is a service, and the form of its connection strings.
@@ -29,8 +29,8 @@ var (
 	ServiceBus   = Service{"Service Bus", "Endpoint=sb://NAMESPACE.servicebus.windows.net/;SharedAccessKeyName=...;SharedAccessKey=..."}
 )
 
-// serviceOf returns the service of a connection string, by fields that no other service has; the zero
-// Service if it cannot tell.
+// serviceOf returns the service of a connection string, by fields that no other service has; the
+// zero Service if it cannot tell.
 func serviceOf(text string, fields Fields) Service {
 	has := func(name string) bool { return fields[name] != "" }
 	switch {
@@ -46,8 +46,8 @@ func serviceOf(text string, fields Fields) Service {
 	return Service{}
 }
 
-// Parse reads "Name=value;Name=value;" of a service. A value may contain '='. A connection string of
-// another service is refused by its name.
+// Parse reads "Name=value;Name=value;" of a service. A value may contain '='. A connection string
+// of another service is refused by its name.
 func Parse(text string, of Service) (Fields, error) {
 	fields, err := Fields{}, error(nil)
 	for i, part := range strings.Split(text, ";") {
@@ -95,9 +95,9 @@ const (
 )
 
 // ParseStorage reads a storage connection string: UseDevelopmentStorage=true, or AccountName with
-// AccountKey, or AccountName or TableEndpoint with SharedAccessSignature. Like the other Azure SDKs,
-// and unlike aztables, it accepts names in any case, UseDevelopmentStorage=true, and an endpoint
-// together with a shared access signature.
+// AccountKey, or AccountName or TableEndpoint with SharedAccessSignature. Like the other Azure
+// SDKs, and unlike aztables, it accepts names in any case, UseDevelopmentStorage=true, and an
+// endpoint together with a shared access signature.
 func ParseStorage(text string) (Storage, error) {
 	fields, err := Parse(text, azureStorage)
 	if err != nil {

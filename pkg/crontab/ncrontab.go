@@ -17,10 +17,11 @@ import (
 // month weekday), in UTC (https://github.com/atifaziz/NCrontab,
 // https://learn.microsoft.com/azure/azure-functions/functions-bindings-timer#ncrontab-expressions).
 //
-// The parser is that of cron/v3. NCRONTAB differs from it: the ends of a reversed range are swapped,
-// days and months may be written out ("Monday", "sept"), day of month and weekday both have to match,
-// and there is no "?". It refuses what Functions also accepts (a TimeSpan, five fields) or reads in an
-// unexpected way (a step of 0, names of one or two letters), and an expression that never fires.
+// The parser is that of cron/v3. NCRONTAB differs from it: the ends of a reversed range are
+// swapped, days and months may be written out ("Monday", "sept"), day of month and weekday both
+// have to match, and there is no "?". It refuses what Functions also accepts (a TimeSpan, five
+// fields) or reads in an unexpected way (a step of 0, names of one or two letters), and an
+// expression that never fires.
 func ParseNCRONTAB(expression string) (Schedule, error) {
 	const allowed = `allowed are six fields (second minute hour day month weekday, in UTC), such as "0 */5 * * * *"`
 	fields := strings.Fields(expression)
@@ -72,8 +73,8 @@ var ncrontabFields = []struct {
 	{"weekday", cron.Dow, "0 to 6 or an English name of three letters or more", "sunday monday tuesday wednesday thursday friday saturday"},
 }
 
-// asCron rewrites a field for cron/v3: names, by their first three letters or more, become numbers, and
-// the ends of a reversed range are swapped.
+// asCron rewrites a field for cron/v3: names, by their first three letters or more, become numbers,
+// and the ends of a reversed range are swapped.
 func asCron(field, names string) string {
 	field = cronWord.ReplaceAllStringFunc(field, func(word string) string {
 		if i := slices.IndexFunc(strings.Fields(names), func(name string) bool { return strings.HasPrefix(name, strings.ToLower(word)) }); i >= 0 {

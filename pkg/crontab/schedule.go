@@ -1,5 +1,5 @@
-// Package crontab reads cron expressions: the six fields of a Functions timer, and the five of KEDA's
-// cron trigger. Both are parsed, and fire, by robfig/cron/v3.
+// Package crontab reads cron expressions: the six fields of a Functions timer, and the five of
+// KEDA's cron trigger. Both are parsed, and fire, by robfig/cron/v3.
 //
 // It reads no clock. Start with ParseNCRONTAB.
 //
@@ -23,8 +23,8 @@ type Schedule struct {
 	spec       cron.SpecSchedule
 }
 
-// starBit is the bit by which cron/v3 marks a field that was "*". If one of the two day fields has it, both
-// have to match; else one is enough.
+// starBit is the bit by which cron/v3 marks a field that was "*". If one of the two day fields has
+// it, both have to match; else one is enough.
 const starBit = 1 << 63
 
 // Next returns the first time the schedule fires strictly after t, in t's location; the zero time
@@ -51,8 +51,8 @@ func (s Schedule) IsZero() bool { return s == Schedule{} }
 // String returns the expression as it was written.
 func (s Schedule) String() string { return s.expression }
 
-// scheduled returns the schedule of an expression, or an error if it never fires. Without seconds, minutes or
-// hours, cron/v3 would step through years second by second.
+// scheduled returns the schedule of an expression, or an error if it never fires. Without seconds,
+// minutes or hours, cron/v3 would step through years second by second.
 func scheduled(expression string, spec cron.SpecSchedule) (Schedule, error) {
 	s := Schedule{strings.Join(strings.Fields(expression), " "), spec}
 	if spec.Second == 0 || spec.Minute == 0 || spec.Hour == 0 || s.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
@@ -61,12 +61,11 @@ func scheduled(expression string, spec cron.SpecSchedule) (Schedule, error) {
 	return s, nil
 }
 
-// cronText has the characters of cron expressions. Any other text may be a secret, which the errors of
-// cron/v3 would quote.
+// cronText is what a cron expression may have. Another text may be a secret: it is not quoted.
 var cronText = regexp.MustCompile(`^[A-Za-z0-9*,/? \t-]*$`)
 
-// ParseKEDA reads the start or end of a schedule as KEDA's cron trigger does: five fields, no descriptors and no
-// time zone, which is a field of its own. The Schedule is in the location of the time that Next is given.
+// ParseKEDA reads the start or end of a schedule as KEDA's cron trigger does: five fields, no
+// descriptors and no time zone. The Schedule is in the location of the time that Next is given.
 func ParseKEDA(expression string) (Schedule, error) {
 	const allowed = `allowed are five fields (minute hour day month weekday), such as "0 6 * * 1-5"`
 	fields := strings.Fields(expression)

@@ -1,8 +1,8 @@
-// Package yamlschema validates a document (package yamltree) by a JSON Schema, says in sentences what is
-// wrong with it, and decodes it with the defaults of the schema.
+// Package yamlschema validates a document (package yamltree) by a JSON Schema, says in sentences
+// what is wrong with it, and decodes it with the defaults of the schema.
 //
-// A document is an object with a list of entries, which the schema requires, and a field "defaults" with
-// values for each of them. As in editors, the keyword "errorMessage" says what is allowed.
+// A document is an object with a list of entries, which the schema requires, and a field "defaults"
+// with values for each of them. As in editors, the keyword "errorMessage" says what is allowed.
 //
 // It knows no field by name. Start with New.
 //
@@ -33,9 +33,9 @@ type Form struct {
 // Schema is a schema as JSON.
 type Schema = map[string]any
 
-// New compiles the schema at a JSON pointer of a text, and panics on an error, since the schema is part of
-// the program. formats are those of texts that JSON Schema does not have; unknown returns the sentence about
-// an unknown field.
+// New compiles the schema at a JSON pointer of a text, and panics on an error, since the schema is
+// part of the program. formats are those of texts that JSON Schema does not have; unknown returns
+// the sentence about an unknown field.
 func New(text, pointer string, formats map[string]func(string) error, unknown func(name string, known []string) string) *Form {
 	const url = "urn:feedscale:document"
 	whole, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -133,8 +133,8 @@ func complete(schema Schema, value any) any {
 	return value
 }
 
-// Overlay applies a value on top of a default: objects field by field, at every depth; any other value
-// replaces the default as a whole. A null replaces it, too, so that the default of the schema counts.
+// Overlay applies a value on top of a default: objects field by field, at every depth; any other
+// value, and null, replaces the default as a whole.
 func Overlay(base, over any) any {
 	b, isObject := base.(Schema)
 	o, ok := over.(Schema)
@@ -148,8 +148,8 @@ func Overlay(base, over any) any {
 	return merged
 }
 
-// Decode reads a value that the schema allows into a T, with the defaults of the schema. A field that T does
-// not have is an error.
+// Decode reads a value that the schema allows into a T, with the defaults of the schema. A field
+// that T does not have is an error.
 func Decode[T any](schema Schema, value any) (decoded T, err error) {
 	text, err := json.Marshal(complete(schema, value))
 	if err != nil {

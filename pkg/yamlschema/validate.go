@@ -30,8 +30,7 @@ type validator struct {
 	bad      map[*yamltree.Node]bool
 }
 
-// add adds the mistake of an error of the schema, or those of its causes. Of the mistakes in a value, only
-// the first counts.
+// add adds the mistake of an error of the schema, or those of its causes; one for each value.
 func (v *validator) add(err *jsonschema.ValidationError) {
 	n, schema := v.root, v.form.At(err.InstanceLocation...)
 	for _, step := range err.InstanceLocation {

@@ -28,7 +28,7 @@ func (m Mistake) String() string {
 	return strings.Join(parts, ": ")
 }
 
-// Mistakes is everything that is wrong: first the settings, then each file, in its order. None has a secret.
+// Mistakes is everything that is wrong: first the settings, then each file. None has a secret.
 type Mistakes []Mistake
 
 // Error returns the mistakes, one per line.
@@ -55,8 +55,8 @@ func (m Mistakes) Err() error {
 	return slices.Compact(m)
 }
 
-// Quote returns a text as a mistake may show it. It hides a text of more than 64 characters, or with a '=':
-// it may be a key or a connection string in the wrong field.
+// Quote returns a text as a mistake may show it. It hides a text of more than 64 characters, or
+// with a '=': it may be a key or a connection string in the wrong field.
 func Quote(text string) string {
 	if n := utf8.RuneCountInString(text); n > 64 || strings.Contains(text, "=") {
 		return fmt.Sprintf("a text of %d characters", n)

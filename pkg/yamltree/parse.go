@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The limits of a file. They leave room for 5,000 processors with every field set, and stop files that
-// would exhaust the reader.
+// The limits of a file. They leave room for 5,000 processors with every field set, and stop files
+// that would exhaust the reader.
 const (
 	maxBytes  = 8 << 20
 	maxValues = 500_000 // with aliases expanded
@@ -23,8 +23,8 @@ const (
 	maxFields = 1_000   // of one object
 )
 
-// Parse reads the documents of a file, without empty ones. It returns documents also if there are mistakes.
-// file is the name of the file in mistakes.
+// Parse reads the documents of a file, without empty ones. It returns documents also if there are
+// mistakes. file is the name of the file in mistakes.
 func Parse(file string, text []byte) (documents []*Node, mistakes Mistakes) {
 	if mistake := checkText(text); mistake.Text != "" {
 		mistake.File = file
@@ -72,8 +72,8 @@ var (
 	indentingTab  = regexp.MustCompile(`(?m)^ *\t`)
 )
 
-// withoutJSONEscapes replaces the two escapes of JSON that the YAML parser does not accept: "\/", and a pair
-// of surrogates for one character. It does not change a text that is not JSON, nor the number of lines.
+// withoutJSONEscapes replaces the escapes of JSON that the YAML parser does not accept: "\/", and a
+// pair of surrogates for one character. A text that is not JSON stays as it is.
 func withoutJSONEscapes(text []byte) []byte {
 	if !json.Valid(text) {
 		return text
@@ -87,8 +87,8 @@ func withoutJSONEscapes(text []byte) []byte {
 	})
 }
 
-// syntaxMistake finds the line of an error of the YAML parser, which has it only in its text, and not at all
-// for the first line and for an alias.
+// syntaxMistake finds the line of an error of the YAML parser, which has it only in its text, and
+// not at all for the first line and for an alias.
 func syntaxMistake(file string, text []byte, err error) Mistake {
 	m := Mistake{File: file, Line: 1, Column: 1}
 	problem := strings.TrimPrefix(err.Error(), "yaml: ")

@@ -29,8 +29,8 @@ type Node struct {
 	source *yaml.Node // never an alias; nil if the value is absent
 }
 
-// Path returns the place of the node in the document: "processors[2] (orders).name". An item of a list that
-// is an object has its name.
+// Path returns the place of the node in the document: "processors[2] (orders).name". An item of a
+// list that is an object has its name.
 func (n *Node) Path() string {
 	if n.parent == nil {
 		return ""
@@ -61,8 +61,7 @@ func (n *Node) IsObject() bool { return n.source != nil && n.source.Kind == yaml
 // IsList reports whether the value is a list.
 func (n *Node) IsList() bool { return n.source != nil && n.source.Kind == yaml.SequenceNode }
 
-// Get returns the value at a path of field names. It is never nil: an absent value has the place where it
-// belongs.
+// Get returns the value at a path of field names, never nil: an absent one has its place.
 func (n *Node) Get(path ...string) *Node {
 	for _, name := range path {
 		if i := slices.IndexFunc(n.Fields, func(f *Node) bool { return f.Name == name }); i >= 0 {
@@ -96,9 +95,9 @@ func (n *Node) tag() string {
 // notJSON is the Value of a scalar that has no type of JSON.
 type notJSON struct{}
 
-// Value returns the value in the types to which encoding/json decodes, and integers also as int, int64 or
-// uint64. A time is its text. A scalar that JSON cannot express (.nan, !mine x) is notJSON{}. A field that is
-// bad is null, and a bad item is left out.
+// Value returns the value in the types to which encoding/json decodes, and integers also as int,
+// int64 or uint64. A time is its text. A scalar that JSON cannot express (.nan, !mine x) is
+// notJSON{}. A field that is bad is null, and a bad item is left out.
 func (n *Node) Value(bad map[*Node]bool) any {
 	switch tag := n.tag(); {
 	case n.IsObject():

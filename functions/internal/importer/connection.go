@@ -109,8 +109,8 @@ func (t trigger) source(parameter string) (source, bool) {
 	return literal(v, v.Text()), v.Present()
 }
 
-// connection returns the name of the setting for an account, and its place in the trigger; "" for leases in the
-// account of the monitored container. It takes the names of the three parameters that say how to connect.
+// connection returns the name of the setting for an account, and its place; "" for leases in the
+// monitored account. It takes the names of the three parameters that say how to connect.
 func (k *keda) connection(t trigger, stringName, endpointName, keyName string) (name string, at *yamltree.Node) {
 	connection, byString := t.source(stringName)
 	endpoint, byEndpoint := t.source(endpointName)

@@ -1,8 +1,9 @@
-// Package importer makes a processors file from KEDA's ScaledObjects with their TriggerAuthentications, and from
-// the function.json of Azure Functions (docs/import.md). A remark says, by line, what it does not carry over.
+// Package importer makes a processors file from KEDA's ScaledObjects with their
+// TriggerAuthentications, and from the function.json of Azure Functions (docs/import.md). A remark
+// says, by line, what it does not carry over.
 //
-// It reads no file and no environment, imports no package of KEDA or Kubernetes, and repeats no secret. A field
-// that package config refuses is left out, with a remark.
+// It reads no file and no environment, imports no package of KEDA or Kubernetes, and repeats no
+// secret. A field that package config refuses is left out, with a remark.
 //
 // Start with Convert. keda.go, trigger.go and functions.go have the fields.
 package importer

@@ -113,8 +113,8 @@ func (o *output) settle() error {
 	}
 }
 
-// repair leaves out a field with a mistake; place is that of the mistake in the entry. It reports whether the
-// entry is complete without the field.
+// repair leaves out a field with a mistake; place is that of the mistake in the entry. It reports
+// whether the entry is complete without the field.
 func (o *output) repair(e *entry, name, place, why string) bool {
 	i := slices.IndexFunc(e.fields, func(f field) bool { return f.name == name })
 	if place != "" && (place != name || i < 0) {

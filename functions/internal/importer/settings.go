@@ -31,9 +31,9 @@ type settings struct {
 	missing []Setting         // those that lookup does not find
 }
 
-// account returns the name of the connection for an account, and adds the settings that it needs; their names
-// are what follows that of the connection, such as __accountKey. The name is wanted, or wanted with a number
-// if another account has that.
+// account returns the name of the connection for an account, and adds the settings that it needs;
+// their names are what follows that of the connection, such as __accountKey. The name is wanted, or
+// wanted with a number if another account has that.
 func (s *settings) account(id, wanted string, needs ...Setting) string {
 	name, known := s.names[id]
 	if !known {
