@@ -27,9 +27,8 @@ var foreignFields = map[string][]struct{ names, instead string }{
 		{"endpoint leaseEndpoint", "write connection or leaseConnection: NAME, and put the endpoint into the setting NAME__accountEndpoint"},
 		{"cosmosDBKey cosmosDBKeyFromEnv leaseCosmosDBKey leaseCosmosDBKeyFromEnv", "put the key into the setting NAME__accountKey, NAME being that of connection or leaseConnection"},
 		{"tenantId clientId clientSecret", "put it into the setting NAME__FIELD, NAME being that of connection"},
-		{"cloud", "the endpoint of the account says which cloud it is in; outside of the public one set AZURE_AUTHORITY_HOST to its authority, such as https://login.microsoftonline.us/"},
+		{"cloud activeDirectoryEndpoint", "the endpoint of the account says which cloud it is in; outside of the public one set AZURE_AUTHORITY_HOST to its authority, such as https://login.microsoftonline.us/"},
 		{"cosmosDBResourceURL", "put it, with /.default after it, into the setting NAME__tokenScope, NAME being that of connection"},
-		{"activeDirectoryEndpoint", "put it into AZURE_AUTHORITY_HOST"},
 		{"lagThreshold activationLagThreshold", "write changeFeedLagThreshold or activationChangeFeedLagThreshold, which count changes and not partitions"},
 		{"maxActiveLeasesPerReplica", "write maxLeasesPerReplica, which counts all leases while changes are pending, not only those with lag"},
 		{"enableHighAvailability", "write as minReplicaCount the number of leases divided by maxLeasesPerReplica"},
@@ -72,15 +71,13 @@ func unknownField(name string, known []string) string {
 
 // foreignDocument says that a document is one of KEDA or Functions; "" for any other.
 func foreignDocument(root *yamltree.Node) string {
-	what := ""
-	switch kind := root.Get("kind").Text(); {
+	what := "a " + yamltree.QuoteName(root.Get("kind").Text())
+	switch {
 	case root.Get("processors").Present():
 		return ""
-	case kind != "" && root.Get("apiVersion").Present():
-		what = "a " + yamltree.QuoteName(kind)
 	case root.Get("bindings").Present():
 		what = "the function.json of an Azure Function"
-	default:
+	case !root.Get("kind").Present() || !root.Get("apiVersion").Present():
 		return ""
 	}
 	return "this is " + what + "; allowed is a processors file, which feedscale import FILE makes from ScaledObjects and function.json"

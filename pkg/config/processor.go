@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -176,12 +175,11 @@ type duration time.Duration
 
 // UnmarshalJSON reads either form.
 func (d *duration) UnmarshalJSON(text []byte) error {
-	var seconds int64
-	if err := json.Unmarshal(text, &seconds); err == nil {
-		*d = duration(time.Duration(seconds) * time.Second)
-		return nil
+	unquoted := strings.Trim(string(text), `"`)
+	parsed, err := parseDuration(unquoted)
+	if err != nil {
+		parsed, err = parseDuration(unquoted + "s")
 	}
-	parsed, err := parseDuration(strings.Trim(string(text), `"`))
 	*d = duration(parsed)
 	return err
 }

@@ -137,7 +137,7 @@ func readSettings(e *environment, mistakes *Mistakes) variables {
 	for name, address := range map[string]string{
 		"FEEDSCALE_LISTEN": v.Listen, "FEEDSCALE_HEALTH_LISTEN": v.Health, "FEEDSCALE_SCALER_LISTEN": v.Scaler.Listen,
 	} {
-		if err := checkListen(address); err != nil {
+		if err := checkListen(address); address != "" && err != nil {
 			wrong[name] = err.Error()
 		}
 	}
@@ -160,7 +160,11 @@ func readSettings(e *environment, mistakes *Mistakes) variables {
 		wrong["FEEDSCALE_API_KEY"] = fmt.Sprintf("is too short for FEEDSCALE_LISTEN=%s, which others can reach; "+
 			"allowed are %d characters or more, such as openssl rand -base64 32 makes", v.Listen, minKey)
 	}
-	if v.Shards, err = parseShardQueue(e.lookup, v.ShardQueue); err != nil {
+	// Also without a queue, so that the settings of the connection are not unknown.
+	v.Shards, err = ParseEvents(e.lookup, "servicebus:"+shardConnection+"/"+cmp.Or(v.ShardQueue, "none"))
+	if v.ShardQueue == "" {
+		v.Shards = Events{}
+	} else if err != nil {
 		wrong["FEEDSCALE_SHARD_QUEUE"] = err.Error()
 	}
 	if text := wrongRegion(v.Region); text != "" {
@@ -184,11 +188,7 @@ func parser[T any](parse func(string) (T, error)) env.ParserFunc {
 
 func within[T cmp.Ordered](value, low, high T) bool { return low <= value && value <= high }
 
-// checkListen accepts "", which is no address to listen on.
 func checkListen(text string) error {
-	if text == "" {
-		return nil
-	}
 	_, port, err := net.SplitHostPort(text)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
@@ -242,18 +242,6 @@ func wrongRegion(text string) string {
 		return wrongValue(text)
 	}
 	return fmt.Sprintf("%s is no Azure region; did you mean %s%s?", yamltree.Quote(text), near, name[len(letters):])
-}
-
-// parseShardQueue looks for the connection also without a queue, so that it is known.
-func parseShardQueue(lookup func(string) (string, bool), queue string) (Events, error) {
-	connection, err := ParseServiceBusConnection(lookup, shardConnection, queue)
-	if queue == "" {
-		return Events{}, nil
-	}
-	if !queueName.MatchString(queue) {
-		return Events{}, fmt.Errorf("%s is not the name of a queue; %s", yamltree.Quote(queue), queueForm)
-	}
-	return Events{Queue: queue, ServiceBus: connection}, err
 }
 
 // checkShards reports a shard queue whose function, shard, is not staged.

@@ -48,21 +48,16 @@ func parseState(lookup func(string) (string, bool), text string) (State, error) 
 		if err := checkTableName(name); err != nil {
 			return State{}, err
 		}
-		text, err := storageConnection(lookup, setting)
-		return State{Table: Table{Name: name, Setting: setting, ConnectionString: NewSecret(text)}}, err
+		settings, err := findConnection(lookup, setting,
+			"set "+setting+" to a storage connection string (UseDevelopmentStorage=true for Azurite); to sign in with an identity, use https://ACCOUNT.table.core.windows.net/TABLE", "")
+		if err != nil {
+			return State{}, err
+		}
+		_, err = connectionstring.ParseStorage(settings.value())
+		return State{Table: Table{Name: name, Setting: setting, ConnectionString: NewSecret(settings.value())}},
+			settings.check(fault{"", err != nil, fmt.Sprint(err)})
 	}
 	return State{}, errors.New("is no place for state; " + stateForms)
-}
-
-// storageConnection returns the connection string of a storage account that the setting NAME holds.
-func storageConnection(lookup func(string) (string, bool), name string) (string, error) {
-	settings, err := findConnection(lookup, name,
-		"set "+name+" to a storage connection string (UseDevelopmentStorage=true for Azurite); to sign in with an identity, use https://ACCOUNT.table.core.windows.net/TABLE", "")
-	if err != nil {
-		return "", err
-	}
-	_, err = connectionstring.ParseStorage(settings.value())
-	return settings.value(), settings.check(fault{"", err != nil, fmt.Sprint(err)})
 }
 
 // parseTableURL splits the URL of a table, which may have a path before that, as Azurite's has.

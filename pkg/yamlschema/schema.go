@@ -117,10 +117,10 @@ func complete(schema Schema, value any) any {
 	switch value := value.(type) {
 	case Schema:
 		whole := maps.Clone(value)
-		maps.DeleteFunc(whole, func(_ string, v any) bool { return v == nil })
 		for name, field := range known {
 			whole[name] = complete(field.(Schema), value[name])
 		}
+		maps.DeleteFunc(whole, func(_ string, v any) bool { return v == nil })
 		return whole
 	case []any:
 		items, _ := schema["items"].(Schema)
