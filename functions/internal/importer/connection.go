@@ -10,9 +10,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// objectKey names a Kubernetes object; namespace is "" if the file does not say it.
-type objectKey struct{ kind, namespace, name string }
-
 // authentication is a TriggerAuthentication or a ClusterTriggerAuthentication
 // (https://keda.sh/docs/latest/concepts/authentication/).
 type authentication struct {
@@ -46,13 +43,12 @@ func variable(name string) string {
 
 // authentication keeps one, for the triggers that refer to it.
 func (k *keda) authentication(kind string, v *yamltree.Node) {
-	key := objectKey{kind, v.Get("metadata", "namespace").Text(), v.Get("metadata", "name").Text()}
-	spec := v.Get("spec")
+	spec, namespace := v.Get("spec"), v.Get("metadata", "namespace").Text()
 	a := authentication{parameters: map[string]source{}, identity: spec.Get("podIdentity")}
 	for _, ref := range []struct{ field, kind string }{{"secretTargetRef", "Secret"}, {"configMapTargetRef", "ConfigMap"}} {
 		for _, item := range spec.Get(ref.field).Items {
 			name, entry := item.Get("name").Text(), item.Get("key").Text()
-			what := fmt.Sprintf("key %s of %s %s", yamltree.QuoteName(entry), ref.kind, yamltree.QuoteName(path.Join(key.namespace, name)))
+			what := fmt.Sprintf("key %s of %s %s", yamltree.QuoteName(entry), ref.kind, yamltree.QuoteName(path.Join(namespace, name)))
 			if kind == "ClusterTriggerAuthentication" {
 				what += " in KEDA's namespace"
 			}
@@ -63,7 +59,7 @@ func (k *keda) authentication(kind string, v *yamltree.Node) {
 		a.parameters[item.Get("parameter").Text()] = fromEnvironment(item, item.Get("name").Text())
 	}
 	k.rest(spec.Fields, "fill in by hand: "+instead("authenticationRef"), "secretTargetRef", "configMapTargetRef", "env", "podIdentity")
-	k.authentications[key] = a
+	k.authentications[[3]string{kind, namespace, v.Get("metadata", "name").Text()}] = a
 }
 
 // fromEnvironment is a variable of the scaled workload. A text that cannot be the name of one is
@@ -82,15 +78,15 @@ func literal(at *yamltree.Node, value string) source {
 // referred returns the authentication that a trigger refers to.
 func (k *keda) referred(t *yamltree.Node, namespace string) authentication {
 	ref := t.Get("authenticationRef")
-	key := objectKey{"TriggerAuthentication", namespace, ref.Get("name").Text()}
-	if ref.Get("kind").Text() == "ClusterTriggerAuthentication" {
-		key.kind, key.namespace = "ClusterTriggerAuthentication", ""
+	kind := cmp.Or(ref.Get("kind").Text(), "TriggerAuthentication")
+	if kind == "ClusterTriggerAuthentication" {
+		namespace = ""
 	}
-	a, found := k.authentications[key]
+	a, found := k.authentications[[3]string{kind, namespace, ref.Get("name").Text()}]
 	switch {
 	case found:
 		return a
-	case key.name != "":
+	case ref.Get("name").Text() != "":
 		k.remark(ref, "no file has this object, which says how KEDA signs in; add its file to the import, or make the settings that are listed as you know them")
 	}
 	return authentication{identity: t.Get("podIdentity")}

@@ -41,7 +41,7 @@ type Result struct {
 func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
 	out := &output{remarks: &remarks{}, names: map[string]bool{}}
 	settings := &settings{lookup: lookup, names: map[string]string{}}
-	k := keda{output: out, settings: settings, authentications: map[objectKey]authentication{}}
+	k := keda{output: out, settings: settings, authentications: map[[3]string]authentication{}}
 	a := apps{output: out, settings: settings, local: map[string]yamltree.Node{}}
 	var mistakes yamltree.Mistakes
 	for _, f := range files {

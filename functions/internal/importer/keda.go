@@ -16,7 +16,7 @@ type keda struct {
 	*output
 	*settings
 	objects         []*yamltree.Node // ScaledObjects
-	authentications map[objectKey]authentication
+	authentications map[[3]string]authentication // by kind, namespace (or "") and name
 }
 
 // object keeps the objects of KEDA in a Kubernetes object or list. It reports whether there are

@@ -62,13 +62,9 @@ func (s *settings) account(id, wanted string, needs ...Setting) string {
 
 // settingName makes the name of a setting from words.
 func settingName(words ...string) string {
-	name := strings.ToUpper(strings.Join(strings.FieldsFunc(strings.Join(words, "_"), notAlphanumeric), "_"))
-	if name == "" || name[0] >= '0' && name[0] <= '9' {
+	name := strings.ToUpper(strings.ReplaceAll(config.EntryName(strings.Join(words, "-")), "-", "_"))
+	if !config.IsSettingName(name) {
 		name = strings.TrimRight("COSMOS_"+name, "_")
 	}
-	return name[:min(len(name), 100)] // leaves room for __accountEndpoint
-}
-
-func notAlphanumeric(r rune) bool {
-	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9')
+	return name
 }
