@@ -26,9 +26,7 @@ func (c CosmosConnection) UsesIdentity() bool { return c.Key.IsZero() }
 var accountID = regexp.MustCompile(`(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+/providers/Microsoft\.DocumentDB/databaseAccounts/[^/]+$`)
 
 // ParseCosmosConnection reads the connection in a setting, by the convention of Functions
-// (docs/configure.md, Connections). Other fields of a connection string (Database,
-// DisableServerCertificateValidation, ...) have no effect. The error says which setting is wrong
-// and what is allowed, and never contains a key.
+// (docs/configure.md, Connections). The error says what is allowed, and never contains a key.
 func ParseCosmosConnection(lookup func(string) (string, bool), name string) (CosmosConnection, error) {
 	settings, err := findConnection(lookup, name,
 		"set "+name+" to a connection string, or "+name+"__accountEndpoint to https://ACCOUNT.documents.azure.com/ to sign in with an identity (or with "+name+"__accountKey)",

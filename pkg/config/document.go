@@ -102,7 +102,7 @@ func load(file string, text []byte, lookup func(string) (string, bool), events *
 		f := fields[groupFields](e, "groups")
 		f.Policy = scaling.GroupPolicy{MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount}
 		e.checkBounds(f.MinReplicaCount, f.MaxReplicaCount)
-		e.claimName("group", f.Name)
+		e.claimName(f.Name)
 		if f.Name != "" {
 			d.members[f.Name] = false
 		}
@@ -113,7 +113,7 @@ func load(file string, text []byte, lookup func(string) (string, bool), events *
 	for _, e := range d.entries("processors") {
 		p := e.processor()
 		read.Processors = append(read.Processors, p)
-		e.claimName("processor", p.Name)
+		e.claimName(p.Name)
 		e.checkGroup(p)
 		e.claimLeases(p)
 		if p.Group == "" {
@@ -122,22 +122,17 @@ func load(file string, text []byte, lookup func(string) (string, bool), events *
 		e.claimSignalQueue(p.SignalQueue)
 	}
 	d.checkMembers()
-	noteNamesInUse(read.Processors)
-	return read
-}
-
-// noteNamesInUse fills in NamesInUse.
-func noteNamesInUse(processors []Processor) {
-	of := func(p Processor) [5]string {
+	containers := func(p Processor) [5]string {
 		return [5]string{p.Connection.Endpoint, p.DatabaseID, p.ContainerID, p.LeaseConnection.Endpoint, p.LeaseDatabaseID + "/" + p.LeaseContainerID}
 	}
 	names := map[[5]string][]string{}
-	for _, p := range processors {
-		names[of(p)] = append(names[of(p)], p.ProcessorName)
+	for _, p := range read.Processors {
+		names[containers(p)] = append(names[containers(p)], p.ProcessorName)
 	}
-	for i, p := range processors {
-		processors[i].NamesInUse = names[of(p)]
+	for i, p := range read.Processors {
+		read.Processors[i].NamesInUse = names[containers(p)]
 	}
+	return read
 }
 
 // processor reads one processor.

@@ -82,8 +82,7 @@ type ServiceBusConnection struct {
 func (c ServiceBusConnection) UsesIdentity() bool { return c.ConnectionString.IsZero() }
 
 // ParseServiceBusConnection reads the connection in a setting, by the convention of Functions
-// (docs/configure.md, Connections). If a connection string names an entity, that has to be the
-// queue. The error never contains a key or a signature.
+// (docs/configure.md, Connections). The error never contains a key or a signature.
 func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue string) (ServiceBusConnection, error) {
 	settings, err := findConnection(lookup, name,
 		"set "+name+" to a connection string, or "+name+"__fullyQualifiedNamespace to NAMESPACE.servicebus.windows.net to sign in with an identity",

@@ -32,8 +32,7 @@ var foreignFields = map[string][]struct{ names, instead string }{
 		{"lagThreshold activationLagThreshold", "write changeFeedLagThreshold or activationChangeFeedLagThreshold, which count changes and not partitions"},
 		{"maxActiveLeasesPerReplica", "write maxLeasesPerReplica, which counts all leases while changes are pending, not only those with lag"},
 		{"enableHighAvailability", "write as minReplicaCount the number of leases divided by maxLeasesPerReplica"},
-		{"metricType", "lag is shared out over the replicas, as with AverageValue; leave it out"},
-		{"metricName useCachedMetrics scalerAddress", "it is about how KEDA asks a scaler; leave it out"},
+		{"metricType metricName useCachedMetrics scalerAddress", "it is about how KEDA asks a scaler; leave it out"},
 	},
 	"Azure Functions": {
 		{"databaseName containerName leaseDatabaseName leaseContainerName", "write it with Id in place of Name, as in databaseId"},

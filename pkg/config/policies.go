@@ -35,9 +35,7 @@ func DefaultPolicy() scaling.Policy {
 	return fields.policy()
 }
 
-// LoadPolicies reads a policies document: `defaults`, and a list `policies` whose entries have a
-// name, optionally `every` (default 15 s), and the fields of a processor that say how it is scaled.
-// file is its name in mistakes. The error is a Mistakes.
+// LoadPolicies reads a policies file; file is its name in mistakes. The error is a Mistakes.
 func LoadPolicies(file string, text []byte) ([]NamedPolicy, error) {
 	var mistakes Mistakes
 	var policies []NamedPolicy
@@ -46,7 +44,7 @@ func LoadPolicies(file string, text []byte) ([]NamedPolicy, error) {
 			f := fields[namedPolicyFields](e, "policies")
 			policies = append(policies, NamedPolicy{Name: f.Name, Every: time.Duration(f.Every), Policy: f.policy()})
 			e.clash(slices.Contains(builtInPolicies, f.Name), yamltree.Quote(f.Name)+" is built in; allowed is another name", "name")
-			e.claimName("policy", f.Name)
+			e.claimName(f.Name)
 			e.checkPolicy(f.policyFields)
 		}
 	}

@@ -107,7 +107,7 @@ other: 1
 		`"keda" is built in; allowed is another name`,
 		"did you mean changeFeedLagThreshold?",
 		"allowed are activationChangeFeedLagThreshold, behavior, catchUpWithin,",
-		"brisk is the name of another policy, on line 6",
+		"brisk is the name of another entry, on line 6",
 		"100ms is out of range; allowed are durations from 1s",
 		"minReplicaCount is 4 and maxReplicaCount 3; allowed is a minimum up to the maximum",
 	)

@@ -33,8 +33,7 @@ type Config struct {
 	Settings Settings
 	Document
 	Source string // from which the document was read: the name of a file, or FEEDSCALE_PROCESSORS
-
-	env *environment
+	env    *environment
 }
 
 // Connection reads the connection in a setting, which the document may no longer name.

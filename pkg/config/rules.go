@@ -100,7 +100,7 @@ func (d *documentReader) checkMembers() {
 
 // claim is what only one entry may have: a name, leases, a target, a queue.
 type claim struct {
-	owner string // the name of the entry, or processor, policy or group
+	owner string // the name of the entry
 	line  int
 	terms string // on which others may share it
 }
@@ -114,16 +114,9 @@ func (e entry) claim(what, owner string, terms string) (first claim, taken bool)
 }
 
 // claimName takes the name of an entry, which is unique among processors and groups.
-func (e entry) claimName(kind, name string) {
-	if name == "" {
-		return // a mistake of its own
-	}
-	if first, taken := e.claim("name "+name, kind, ""); taken {
-		other := "a " + first.owner
-		if first.owner == kind {
-			other = "another " + kind
-		}
-		e.mistake(e.node.Get("name"), fmt.Sprintf("%s is the name of %s, on line %d; allowed is a name of its own", yamltree.QuoteName(name), other, first.line))
+func (e entry) claimName(name string) {
+	if first, taken := e.claim("name "+name, name, ""); taken && name != "" {
+		e.mistake(e.node.Get("name"), fmt.Sprintf("%s is the name of another entry, on line %d; allowed is a name of its own", yamltree.QuoteName(name), first.line))
 	}
 }
 
@@ -165,10 +158,7 @@ func (e entry) claimTarget(name string, target map[string]string) {
 // an object in Kubernetes, and a container app. Labels that an action would refuse name nothing.
 func things(target map[string]string) map[string]string {
 	all := map[string]string{}
-	group, _, grouped := strings.Cut(target["apiVersion"], "/")
-	if !grouped {
-		group = "" // the core group, whose apiVersion is a version alone
-	}
+	group, _, _ := strings.Cut(target["apiVersion"], "/")
 	kind, name := target["kind"], target["name"]
 	switch deployment, statefulSet := target["deployment"], target["statefulset"]; {
 	case deployment != "" && statefulSet != "":

@@ -38,17 +38,15 @@ type Settings struct {
 	Listen      string           `env:"FEEDSCALE_LISTEN" envDefault:"127.0.0.1:7071"` // a Functions host has its own
 	Health      string           `env:"FEEDSCALE_HEALTH_LISTEN"`                      // "" = nowhere
 
-	Scaler        Scaler // FEEDSCALE_SCALER_*
-	URL           string `env:"FEEDSCALE_URL"`               // of the HTTP API of another feedscale; "" = none
-	APIKey        Secret `env:"FEEDSCALE_API_KEY"`           // of this HTTP API, or of that at URL; empty = none
-	Region        string `env:"FEEDSCALE_REGION"`            // of Azure; "" = unknown
-	Priority      string `env:"FEEDSCALE_PRIORITY"`          // Low or High; "" = the account's default
-	Bucket        int    `env:"FEEDSCALE_THROUGHPUT_BUCKET"` // 1 to 5; 0 = none
-	WebhookSecret Secret `env:"FEEDSCALE_WEBHOOK_SECRET"`    // empty = not signed
-
-	MetricsPartitions bool `env:"FEEDSCALE_METRICS_PARTITIONS"` // /api/metrics has series of each partition
-
-	Ignored string // name of a setting that is set and no longer has a meaning; "" = none
+	Scaler            Scaler // FEEDSCALE_SCALER_*
+	URL               string `env:"FEEDSCALE_URL"`                // of the HTTP API of another feedscale; "" = none
+	APIKey            Secret `env:"FEEDSCALE_API_KEY"`            // of this HTTP API, or of that at URL; empty = none
+	Region            string `env:"FEEDSCALE_REGION"`             // of Azure; "" = unknown
+	Priority          string `env:"FEEDSCALE_PRIORITY"`           // Low or High; "" = the account's default
+	Bucket            int    `env:"FEEDSCALE_THROUGHPUT_BUCKET"`  // 1 to 5; 0 = none
+	WebhookSecret     Secret `env:"FEEDSCALE_WEBHOOK_SECRET"`     // empty = not signed
+	MetricsPartitions bool   `env:"FEEDSCALE_METRICS_PARTITIONS"` // /api/metrics has series of each partition
+	Ignored           string // name of a setting that is set and no longer has a meaning; "" = none
 }
 
 // Scaler says how KEDA's external scaler is served (docs/keda-external-scaler.md), with PEM files.
@@ -134,9 +132,14 @@ func readSettings(e *environment, mistakes *Mistakes) variables {
 			wrong[rule.name] = yamltree.Quote(e.values[rule.name]) + " is not allowed; allowed are " + rule.text
 		}
 	}
-	for name, address := range map[string]string{
+	addresses := map[string]string{
 		"FEEDSCALE_LISTEN": v.Listen, "FEEDSCALE_HEALTH_LISTEN": v.Health, "FEEDSCALE_SCALER_LISTEN": v.Scaler.Listen,
-	} {
+	}
+	if port, ok := e.lookup(handlerPort); ok {
+		v.Listen = net.JoinHostPort("127.0.0.1", port)
+		addresses[handlerPort] = v.Listen
+	}
+	for name, address := range addresses {
 		if err := checkListen(address); address != "" && err != nil {
 			wrong[name] = err.Error()
 		}
@@ -148,12 +151,6 @@ func readSettings(e *environment, mistakes *Mistakes) variables {
 	} {
 		if beside.value != "" && beside.other == "" {
 			wrong[beside.name] = "is of no use alone; set " + beside.needs + " beside it"
-		}
-	}
-	if port, ok := e.lookup(handlerPort); ok {
-		v.Listen = net.JoinHostPort("127.0.0.1", port)
-		if err := checkListen(v.Listen); err != nil {
-			wrong[handlerPort] = err.Error()
 		}
 	}
 	if key := v.APIKey.Reveal(); key != "" && len(key) < minKey && wrong["FEEDSCALE_LISTEN"] == "" && !IsLoopback(v.Listen) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -14,15 +15,10 @@ import (
 // checkValues adds the mistakes of values that no field may have (docs/configure.md, Values that
 // are refused everywhere), unless the schema refuses them already.
 func (d *documentReader) checkValues(file string, n *yamltree.Node) {
-	if text := n.Name + "\n" + n.Text(); !d.bad[n] {
-		wrong := wrongValue(text)
-		if wrong == "" {
-			wrong = invisible(file, text)
-		}
-		if wrong != "" {
-			d.bad[n] = true
-			d.mistakes.Add(n.Mistake(wrong))
-		}
+	text := n.Name + "\n" + n.Text()
+	if wrong := cmp.Or(wrongValue(text), invisible(file, text)); wrong != "" && !d.bad[n] {
+		d.bad[n] = true
+		d.mistakes.Add(n.Mistake(wrong))
 	}
 	for _, inner := range slices.Concat(n.Fields, n.Items) {
 		d.checkValues(file, inner)
@@ -64,13 +60,7 @@ var (
 
 // looksSecret reports whether a text holds a secret of Azure. A digest has letters of one case.
 func looksSecret(text string) bool {
-	if secretField.MatchString(text) {
-		return true
-	}
-	for _, m := range accountKey.FindAllStringSubmatch(text, -1) {
-		if m[1] != strings.ToLower(m[1]) && m[1] != strings.ToUpper(m[1]) {
-			return true
-		}
-	}
-	return false
+	return secretField.MatchString(text) || slices.ContainsFunc(accountKey.FindAllStringSubmatch(text, -1), func(m []string) bool {
+		return m[1] != strings.ToLower(m[1]) && m[1] != strings.ToUpper(m[1])
+	})
 }
