@@ -1,12 +1,9 @@
-// Package yamlschema validates a document (package yamltree) by a JSON Schema, says in sentences
-// what is wrong with it, and decodes it with the defaults of the schema.
+// Package yamlschema validates a document (package yamltree) by a JSON Schema, says in sentences what
+// is wrong with it, and decodes it with the defaults of the schema. As in editors, the keyword
+// "errorMessage" says what is allowed. A document is an object with a list of entries, which the
+// schema requires, and a field "defaults" for them; the package knows no other field by name.
 //
-// A document is an object with a list of entries, which the schema requires, and a field "defaults"
-// with values for each of them. As in editors, the keyword "errorMessage" says what is allowed.
-//
-// It knows no field by name. Start with New.
-//
-// The package is internal to the program: its API may change in any release.
+// Start with New. The package is internal to the program: its API may change in any release.
 package yamlschema
 
 import (
@@ -172,7 +169,7 @@ func Allowed(schema Schema) string {
 		return "allowed are true and false"
 	case schema["multipleOf"] != nil:
 		return fmt.Sprintf("allowed are multiples of %v from %v to %v", schema["multipleOf"], schema["minimum"], schema["maximum"])
-	case slices.Contains(types, "integer") && fmt.Sprint(schema["maximum"]) == maxReplicas:
+	case slices.Contains(types, "integer") && fmt.Sprint(schema["maximum"]) == "2147483647": // 32 bits
 		return fmt.Sprintf("allowed are whole numbers, %v or more", schema["minimum"])
 	case slices.Contains(types, "integer"):
 		return fmt.Sprintf("allowed are whole numbers from %v to %v", schema["minimum"], schema["maximum"])
@@ -187,9 +184,6 @@ func Allowed(schema Schema) string {
 	}
 	return "allowed is a text"
 }
-
-// maxReplicas is the greatest replica count of Kubernetes, 32 bits, which mistakes do not name.
-const maxReplicas = "2147483647"
 
 // texts returns the texts of a JSON value: a text, or a list with some.
 func texts(value any) (all []string) {

@@ -15,7 +15,7 @@ import (
 type keda struct {
 	*output
 	*settings
-	objects         []*yamltree.Node // ScaledObjects
+	objects         []*yamltree.Node             // ScaledObjects
 	authentications map[[3]string]authentication // by kind, namespace (or "") and name
 }
 
@@ -128,7 +128,12 @@ func (k *keda) shared(v *yamltree.Node, triggers []trigger, windows []*yamltree.
 		}
 		all = append(all, field{"fallback", made, fallback})
 	}
-	all = append(all, k.advanced(spec.Get("advanced"))...)
+	hpa := spec.Get("advanced", "horizontalPodAutoscalerConfig")
+	k.rest(spec.Get("advanced").Fields, "nothing is written for it", "horizontalPodAutoscalerConfig")
+	k.rest(hpa.Fields, "there is no HorizontalPodAutoscaler; nothing is written for it", "behavior")
+	if behavior := hpa.Get("behavior"); behavior.IsObject() {
+		all = append(all, field{"behavior", copied(behavior), behavior})
+	}
 	if len(windows) > 0 {
 		schedules := list()
 		for _, w := range windows {
@@ -166,18 +171,6 @@ func (k *keda) interval(spec *yamltree.Node, triggers []trigger) []field {
 		return nil
 	}
 	return []field{{name, text(schedule), v}}
-}
-
-// advanced carries over the behavior of the HorizontalPodAutoscaler.
-func (k *keda) advanced(v *yamltree.Node) []field {
-	k.rest(v.Fields, "nothing is written for it", "horizontalPodAutoscalerConfig")
-	hpa := v.Get("horizontalPodAutoscalerConfig")
-	k.rest(hpa.Fields, "there is no HorizontalPodAutoscaler; nothing is written for it", "behavior")
-	behavior := hpa.Get("behavior")
-	if !behavior.IsObject() {
-		return nil
-	}
-	return []field{{"behavior", copied(behavior), behavior}}
 }
 
 // copied is a value of a file, without its comments and needless quotes.
