@@ -14,7 +14,6 @@ import (
 // apps makes entries of the functions of Functions apps.
 type apps struct {
 	*output
-	*settings
 	local    map[string]yamltree.Node // values of local.settings.json by folder, which may be secrets
 	triggers []functionTrigger
 }

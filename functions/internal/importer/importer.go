@@ -39,10 +39,9 @@ type Result struct {
 // %NAME%, and Result.Settings leaves them out. The error is a yamltree.Mistakes with all that
 // cannot be read.
 func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
-	out := &output{remarks: &remarks{}, names: map[string]bool{}}
-	settings := &settings{lookup: lookup, names: map[string]string{}}
-	k := keda{output: out, settings: settings, authentications: map[[3]string]authentication{}}
-	a := apps{output: out, settings: settings, local: map[string]yamltree.Node{}}
+	out := &output{names: map[string]bool{}, lookup: lookup, connections: map[string]string{}}
+	k := keda{output: out, authentications: map[[3]string]authentication{}}
+	a := apps{output: out, local: map[string]yamltree.Node{}}
 	var mistakes yamltree.Mistakes
 	for _, f := range files {
 		mistakes = append(mistakes, read(f, &k, &a)...)
@@ -57,28 +56,26 @@ func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
 	if err := out.settle(); err != nil {
 		return Result{}, err
 	}
-	sorted, _ := out.list.Err().(yamltree.Mistakes) // without repeats: the members of a group share fields
+	sorted, _ := out.remarks.Err().(yamltree.Mistakes) // without repeats: the members of a group share fields
 	if len(out.processors) == 0 {
 		return Result{}, append(sorted, yamltree.Mistake{Text: "there is nothing to import: no file has a ScaledObject with a trigger for Cosmos DB, or a function with a cosmosDBTrigger, that could be carried over"})
 	}
-	slices.SortFunc(settings.missing, func(a, b Setting) int { return cmp.Compare(a.Name, b.Name) })
-	return Result{Processors: out.render(), Remarks: sorted, Settings: settings.missing}, nil
+	slices.SortFunc(out.missing, func(a, b Setting) int { return cmp.Compare(a.Name, b.Name) })
+	return Result{Processors: out.render(), Remarks: sorted, Settings: out.missing}, nil
 }
 
-// remarks collects the remarks.
-type remarks struct{ list yamltree.Mistakes }
-
-func (r *remarks) remark(at *yamltree.Node, format string, args ...any) {
-	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ") // a remark is one line, whatever the file holds
-	r.list.Add(at.NameMistake(text))
+// remark adds a remark, which is one line, whatever the file holds.
+func (o *output) remark(at *yamltree.Node, format string, args ...any) {
+	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	o.remarks.Add(at.NameMistake(text))
 }
 
 // rest remarks on the fields that were not carried over; otherwise is the text for those that
 // config does not know.
-func (r *remarks) rest(fields []*yamltree.Node, otherwise string, carried ...string) {
+func (o *output) rest(fields []*yamltree.Node, otherwise string, carried ...string) {
 	for _, f := range fields {
 		if !slices.Contains(carried, f.Name) {
-			r.remark(f, "%s", cmp.Or(instead(f.Name), otherwise))
+			o.remark(f, "%s", cmp.Or(instead(f.Name), otherwise))
 		}
 	}
 }

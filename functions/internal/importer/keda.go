@@ -14,7 +14,6 @@ import (
 // keda makes entries of KEDA's objects.
 type keda struct {
 	*output
-	*settings
 	objects         []*yamltree.Node             // ScaledObjects
 	authentications map[[3]string]authentication // by kind, namespace (or "") and name
 }

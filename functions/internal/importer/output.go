@@ -18,12 +18,14 @@ import (
 // schemaLine is for editors (docs/configure.md, Completion in an editor).
 const schemaLine = "# yaml-language-server: $schema=pkg/config/processors.schema.json\n"
 
-// output is the processors file in the making.
+// output is the result in the making.
 type output struct {
-	*remarks
-	groups     []*entry
-	processors []*entry
-	names      map[string]bool // of both
+	groups, processors []*entry
+	names              map[string]bool // of both
+	remarks            yamltree.Mistakes
+	lookup             func(string) (string, bool)
+	connections        map[string]string // their names, by the identity of the account
+	missing            []Setting         // that connections need, and lookup does not find
 }
 
 // entry is a processor or a group.

@@ -24,37 +24,30 @@ func (s Setting) String() string {
 	return s.Name + "=" + s.Value + ": " + s.What
 }
 
-// settings collects the settings that the connections need.
-type settings struct {
-	lookup  func(string) (string, bool)
-	names   map[string]string // of the connections, by the identity of the account
-	missing []Setting         // those that lookup does not find
-}
-
 // account returns the name of the connection for an account, and adds the settings that it needs;
 // their names are what follows that of the connection, such as __accountKey. The name is wanted, or
 // wanted with a number if another account has that.
-func (s *settings) account(id, wanted string, needs ...Setting) string {
-	name, known := s.names[id]
+func (o *output) account(id, wanted string, needs ...Setting) string {
+	name, known := o.connections[id]
 	if !known {
 		name = wanted
-		for n := 2; slices.Contains(slices.Collect(maps.Values(s.names)), name); n++ {
+		for n := 2; slices.Contains(slices.Collect(maps.Values(o.connections)), name); n++ {
 			name = fmt.Sprintf("%s_%d", wanted, n)
 		}
-		s.names[id] = name
+		o.connections[id] = name
 	}
 	has := func(name string) bool {
-		value, ok := s.lookup(name)
+		value, ok := o.lookup(name)
 		return ok && strings.TrimSpace(value) != ""
 	}
-	_, err := config.ParseCosmosConnection(s.lookup, name)
+	_, err := config.ParseCosmosConnection(o.lookup, name)
 	for _, n := range needs {
 		if has(name) || has(name+n.Name) || n.Name == "" && err == nil {
 			continue
 		}
 		n.Name = name + n.Name
-		if !slices.ContainsFunc(s.missing, func(o Setting) bool { return o.Name == n.Name }) {
-			s.missing = append(s.missing, n)
+		if !slices.ContainsFunc(o.missing, func(s Setting) bool { return s.Name == n.Name }) {
+			o.missing = append(o.missing, n)
 		}
 	}
 	return name
