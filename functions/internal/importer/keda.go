@@ -148,8 +148,6 @@ func (k *keda) shared(v *yamltree.Node, triggers []trigger, windows []*yamltree.
 	return append(all, k.annotations(v.Get("metadata", "annotations"))...)
 }
 
-const hpaInterval = 15 // seconds between two polls of the HorizontalPodAutoscaler, and of feedscale, by default
-
 // interval carries over pollingInterval as idleSchedule. KEDA uses it only from and to zero
 // replicas; else the HorizontalPodAutoscaler asks every 15 s, unless the trigger caches the metric
 // (IsPollingIntervalRelevant in https://github.com/kedacore/keda,
@@ -160,6 +158,7 @@ func (k *keda) interval(spec *yamltree.Node, triggers []trigger) []field {
 		name = "schedule"
 	}
 	sleeps := cmp.Or(spec.Get("minReplicaCount").Text(), "0") == "0" || spec.Get("idleReplicaCount").Present()
+	const hpaInterval = 15 // seconds, as of feedscale by default
 	seconds, err := strconv.Atoi(v.Text())
 	schedule := every(seconds)
 	switch {

@@ -63,14 +63,6 @@ func (e *entry) get(name string) string {
 	return ""
 }
 
-func (e *entry) object() *yaml.Node {
-	all := object("name", text(e.name))
-	for _, f := range e.fields {
-		all.Content = append(all.Content, text(f.name), f.node)
-	}
-	return all
-}
-
 // freeName takes a name that no entry has.
 func (o *output) freeName(candidates ...string) string {
 	name := config.FreeName(o.names, candidates...)
@@ -144,7 +136,11 @@ func (o *output) render() []byte {
 	}{{"groups", o.groups}, {"processors", o.processors}} {
 		items := list()
 		for _, e := range part.entries {
-			items.Content = append(items.Content, e.object())
+			item := object("name", text(e.name))
+			for _, f := range e.fields {
+				item.Content = append(item.Content, text(f.name), f.node)
+			}
+			items.Content = append(items.Content, item)
 		}
 		if len(items.Content) > 0 {
 			document.Content = append(document.Content, text(part.name), items)
