@@ -117,6 +117,7 @@ type environment struct {
 
 func newEnvironment(environ []string) *environment {
 	e := &environment{values: env.ToMap(environ), folded: map[string]string{}, asked: map[string]bool{}}
+	delete(e.values, "") // package env would fill fields without a setting
 	for _, name := range slices.Sorted(maps.Keys(e.values)) {
 		if name != processorsSetting { // whose lines count
 			e.values[name] = strings.TrimSpace(e.values[name])

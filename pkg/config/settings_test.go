@@ -61,6 +61,9 @@ func TestSettings(t *testing.T) {
 		{"a queue of shards and its connection", []string{"FEEDSCALE_SHARD_QUEUE=shards", "FEEDSCALE_SHARDS__fullyQualifiedNamespace=shop.servicebus.windows.net"}, func(s config.Settings) bool {
 			return s.Shards.Queue == "shards" && s.Shards.ServiceBus.Namespace == "shop.servicebus.windows.net" && s.Shards.ServiceBus.UsesIdentity()
 		}},
+		{"a variable without a name is nobody's", []string{"=x"}, func(s config.Settings) bool {
+			return s.State == config.State{BoltPath: "./data/feedscale.db"} && s.Events == config.Events{} && s.Ignored == ""
+		}},
 		{"a budget of request units", []string{"FEEDSCALE_RU_BUDGET=400"}, func(s config.Settings) bool { return s.RUBudget == 400 }},
 		{"no listener of probes unless asked for", nil, func(s config.Settings) bool { return s.Health == "" }},
 		{"a listener of probes", []string{"FEEDSCALE_HEALTH_LISTEN=:7072"}, func(s config.Settings) bool { return s.Health == ":7072" }},
