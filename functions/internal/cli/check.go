@@ -20,24 +20,19 @@ func Check(kinds actions.Kinds) program.Command {
 	return func(env program.Env) *cobra.Command {
 		c := &cobra.Command{
 			Use: "check [NAME...]", Short: "try every name and permission, and say how to fix each problem", GroupID: program.GroupWork,
-			Args:        cobra.ArbitraryArgs,
 			Example:     "feedscale check\nfeedscale check --failed orders\nfeedscale check --output json | jq '.checks[] | select(.status == \"fail\")'",
 			Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "NO_COLOR", "COLUMNS"),
 		}
 		f := program.FlagsOf(c)
 		o := checkOptions{timeout: time.Minute}
-		configFlag(f, &o.file)
+		configFlag(f, env, &o.file)
 		f.Output(&o.output, "table", "json")
 		f.BoolVar(&o.failures, "failed", false, "in the table, show only what fails or warns")
 		program.Number(f, &o.timeout, "timeout", program.Durations, time.Nanosecond, time.Hour, "the time for all checks; if some were not tried by then, the exit status is 1")
-		c.ValidArgsFunction = processorNames(env, &o.file)
-		c.RunE = func(c *cobra.Command, names []string) error {
+		f.Run(func(ctx context.Context, names []string) error {
 			o.names = names
-			if err := f.Mistakes(); err != nil {
-				return err
-			}
-			return runCheck(c.Context(), env, o, kinds)
-		}
+			return runCheck(ctx, env, o, kinds)
+		})
 		return c
 	}
 }
@@ -74,7 +69,7 @@ func runCheck(ctx context.Context, env program.Env, o checkOptions, kinds action
 	}
 	trying, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	found, err := program.Await(ctx, env, waitFor("the answers to the checks"), func() (check.Report, error) {
+	found, err := program.Await(ctx, env, "the answers to the checks", func(func(string)) (check.Report, error) {
 		return misused(check.Run(trying, c, env.Getenv, kinds))
 	})
 	if err != nil && ctx.Err() == nil {

@@ -170,7 +170,7 @@ func TestSimulateReplaysTheHistoryOfAProcessor(t *testing.T) {
 	p := recorded(t)
 	r := p.run(t, "simulate", "--trace", "history:orders", "--since", "6h", "--output", "json")
 	got := testworld.Decode[simulated](t, []byte(r.Stdout))
-	if r.Status != 0 || got.Trace.Name != "orders" || got.Trace.Seconds != 6*3600-600 || len(got.Results) != 1 || got.Results[0].Policy != "default" {
+	if r.Status != 0 || got.Trace.Name != "orders" || got.Trace.Seconds != 6*3600 || len(got.Results) != 1 || got.Results[0].Policy != "default" {
 		t.Errorf("status %d: %+v %s", r.Status, got.Trace, r.Stderr)
 	}
 	r = p.run(t, "simulate", "--trace", "history:payments")

@@ -28,20 +28,18 @@ func Init(kinds actions.Kinds) program.Command {
 			Use: "init [SETTING]", Short: "write the processors file from the leases in an account, and check it", GroupID: program.GroupWork,
 			Example:     "feedscale init\nfeedscale init BILLING --database invoices --config billing.yaml",
 			Annotations: program.Settings("FEEDSCALE_CONFIG", "NO_COLOR", "COLUMNS"),
-			Args:        cobra.ArbitraryArgs,
 		}
 		f := program.FlagsOf(c)
 		var database, file string
 		f.Text(&database, "database", "name", "look for leases in this database alone")
 		f.Text(&file, "config", "path", "the file to write, which must not exist; setting FEEDSCALE_CONFIG (default processors.yaml)")
-		c.RunE = func(c *cobra.Command, names []string) error {
+		f.Check(func(names []string) {
 			f.Mistake(len(names) > 1, "%s are several settings; name one, the connection of the account (default COSMOS)", program.Listed(names))
-			if err := f.Mistakes(); err != nil {
-				return err
-			}
+		})
+		f.Run(func(ctx context.Context, names []string) error {
 			setting := cmp.Or(strings.Join(names, ""), "COSMOS")
-			return writeProcessors(c.Context(), env, setting, database, cmp.Or(file, env.Getenv("FEEDSCALE_CONFIG"), "processors.yaml"), kinds)
-		}
+			return writeProcessors(ctx, env, setting, database, cmp.Or(file, env.Getenv("FEEDSCALE_CONFIG"), "processors.yaml"), kinds)
+		})
 		return c
 	}
 }

@@ -23,9 +23,13 @@ import (
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
-// configFlag adds the flag that names the processors file.
-func configFlag(f *program.Flags, at *string) {
+// configFlag adds the flag that names the processors file, whose processors shells offer as
+// arguments.
+func configFlag(f *program.Flags, env program.Env, at *string) {
 	f.Text(at, "config", "path", "the processors file; setting FEEDSCALE_CONFIG")
+	if strings.Contains(f.Command.Use, "NAME") {
+		f.Command.ValidArgsFunction = processorNames(env, at)
+	}
 }
 
 // listingFlags adds the flags that filter and sort many processors.
@@ -70,7 +74,7 @@ func known(c config.Config, given []string) error {
 	all := names(c)
 	for _, name := range given {
 		if !slices.Contains(all, name) {
-			return program.Usage(fmt.Errorf("there is no processor %q%s", name, program.Meant(config.Nearest(name, all))))
+			return program.Unknown("processor", name, all)
 		}
 	}
 	return nil
@@ -119,19 +123,17 @@ type source struct {
 	url, file string // flags
 }
 
-func (s *source) flags(f *program.Flags) {
+func (s *source) flags(f *program.Flags, env program.Env) {
 	s.urlFlag(f)
-	configFlag(f, &s.file)
+	configFlag(f, env, &s.file)
+	f.Check(func([]string) {
+		f.Mistake(s.url != "" && s.file != "", "--config: has no effect with --url; leave one of the two out")
+	})
 }
 
 func (s *source) urlFlag(f *program.Flags) {
 	f.Text(&s.url, "url", "address", "the feedscale whose HTTP API is asked, such as https://APP.azurewebsites.net; setting "+
 		"FEEDSCALE_URL, with the function key in FEEDSCALE_API_KEY. Without it the state in FEEDSCALE_STATE is read")
-}
-
-// check refuses two sources.
-func (s *source) check(f *program.Flags) {
-	f.Mistake(s.url != "" && s.file != "", "--config: has no effect with --url; leave one of the two out")
 }
 
 // open reads the settings. api is nil if the state is to be read.
@@ -167,7 +169,5 @@ func lookInto[T any](ctx context.Context, env program.Env, setting string,
 	if err != nil {
 		return found, err
 	}
-	return program.Await(ctx, env, waitFor("account "+connection.Host), func() (T, error) { return ask(account, connection) })
+	return program.Await(ctx, env, "account "+connection.Host, func(func(string)) (T, error) { return ask(account, connection) })
 }
-
-func waitFor(what string) func() string { return func() string { return what } }

@@ -20,55 +20,43 @@ func Inspect(env program.Env) *cobra.Command {
 		Use: "inspect NAME PARTITION", Short: "name the first documents that a partition has not processed", GroupID: program.GroupLook,
 		Example:     "feedscale inspect orders 3\nfeedscale inspect orders 05C1DF --count 5\nfeedscale inspect orders 3 --document --output json | jq '.documents[].document'",
 		Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
-		Args:        cobra.ArbitraryArgs,
 	}
 	f := program.FlagsOf(c)
-	o := inspectOptions{count: 1}
-	configFlag(f, &o.file)
-	f.Output(&o.output, "table", "json")
-	program.Number(f, &o.count, "count", program.WholeNumbers, 1, 100, "how many documents, of each range after a split; a page of the feed may have fewer")
-	f.BoolVar(&o.contents, "document", false, "print the contents, too")
-	c.ValidArgsFunction = processorNames(env, &o.file)
-	c.RunE = func(c *cobra.Command, args []string) error {
+	var file, output string
+	count := 1
+	configFlag(f, env, &file)
+	f.Output(&output, "table", "json")
+	program.Number(f, &count, "count", program.WholeNumbers, 1, 100, "how many documents, of each range after a split; a page of the feed may have fewer")
+	contents := f.Bool("document", false, "print the contents, too")
+	f.Check(func(args []string) {
 		f.Mistake(len(args) != 2, "name a processor and one of its partitions, as in feedscale inspect orders 3; feedscale poll --dry-run --partitions lists them")
-		if err := f.Mistakes(); err != nil {
+	})
+	f.Run(func(ctx context.Context, args []string) error {
+		c, err := readConfig(env, file)
+		if err != nil {
 			return err
 		}
-		return runInspect(c.Context(), env, o, args[0], args[1])
-	}
-	return c
-}
-
-type inspectOptions struct {
-	file, output string // "" is the file of the settings
-	count        int
-	contents     bool
-}
-
-func runInspect(ctx context.Context, env program.Env, o inspectOptions, name, partition string) error {
-	c, err := readConfig(env, o.file)
-	if err != nil {
-		return err
-	}
-	if err := known(c, []string{name}); err != nil {
-		return err
-	}
-	at := slices.IndexFunc(c.Processors, func(p config.Processor) bool { return p.Name == name })
-	p, err := misused(connect.New(c.Settings).Processor(c.Processors[at]))
-	if err != nil {
-		return err
-	}
-	found, err := program.Await(ctx, env, waitFor("the first documents of "+name), func() (*discover.Inspection, error) {
-		return discover.Inspect(ctx, p, partition, o.count, o.contents, env.Now())
+		name := args[0]
+		if err := known(c, args[:1]); err != nil {
+			return err
+		}
+		at := slices.IndexFunc(c.Processors, func(p config.Processor) bool { return p.Name == name })
+		p, err := misused(connect.New(c.Settings).Processor(c.Processors[at]))
+		if err != nil {
+			return err
+		}
+		found, err := program.Await(ctx, env, "the first documents of "+name, func(func(string)) (*discover.Inspection, error) {
+			return discover.Inspect(ctx, p, args[1], count, *contents, env.Now())
+		})
+		switch {
+		case errors.Is(err, discover.ErrPartition):
+			return program.Usage(err)
+		case err != nil:
+			return err
+		case output == "json":
+			return console.WriteJSON(env.Stdout, found)
+		}
+		return console.WriteInspection(env.Stdout, found, env.Style())
 	})
-	if errors.Is(err, discover.ErrPartition) {
-		return program.Usage(err)
-	}
-	if err != nil {
-		return err
-	}
-	if o.output == "json" {
-		return console.WriteJSON(env.Stdout, found)
-	}
-	return console.WriteInspection(env.Stdout, found, env.Style())
+	return c
 }

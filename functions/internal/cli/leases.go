@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
@@ -25,15 +27,13 @@ func Leases(env program.Env) *cobra.Command {
 	f.Text(&container.Database, "database", "name", "the database of the lease container")
 	f.Text(&container.ID, "container", "name", "the lease container")
 	f.Output(&output, "table", "json")
-	c.RunE = func(c *cobra.Command, _ []string) error {
+	f.Check(func([]string) {
 		f.Mistake(setting == "" || container.Database == "" || container.ID == "", "--connection and --database are needed, as in --connection COSMOS --database shop")
-		if err := f.Mistakes(); err != nil {
-			return err
-		}
-		found, err := lookInto(c.Context(), env, setting,
-			func(account *cosmos.Account, connection config.CosmosConnection) (discover.Report, error) {
-				return discover.Leases(c.Context(), account, connection, container, env.Now)
-			})
+	})
+	f.Run(func(ctx context.Context, _ []string) error {
+		found, err := lookInto(ctx, env, setting, func(account *cosmos.Account, connection config.CosmosConnection) (discover.Report, error) {
+			return discover.Leases(ctx, account, connection, container, env.Now)
+		})
 		switch {
 		case err != nil:
 			return err
@@ -46,6 +46,6 @@ func Leases(env program.Env) *cobra.Command {
 			err = program.Incomplete(nil)
 		}
 		return err
-	}
+	})
 	return c
 }

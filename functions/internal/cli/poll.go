@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,6 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
-	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
@@ -28,24 +28,19 @@ func Poll(env program.Env) *cobra.Command {
 		Use: "poll [NAME...]", Short: "poll processors once, whatever their schedule, and print the result", GroupID: program.GroupWork,
 		Example:     "feedscale poll --dry-run --explain orders\nfeedscale poll --dry-run --status stalled,unknown --partitions\nfeedscale poll --output json | jq '.processors[] | {name, lag, desiredReplicas}'",
 		Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL", "NO_COLOR", "COLUMNS"),
-		Args:        cobra.ArbitraryArgs,
 	}
 	f := program.FlagsOf(c)
 	var o pollOptions
-	configFlag(f, &o.file)
+	configFlag(f, env, &o.file)
 	f.Output(&o.output, "table", "json")
 	listingFlags(f, &o.listing)
 	f.BoolVar(&o.partitions, "partitions", false, "in the table, add a line for each partition; JSON always has them")
 	f.BoolVar(&o.explain, "explain", false, "show the steps of each decision, in place of the table")
 	f.BoolVar(&o.dryRun, "dry-run", false, "write no state and publish nothing")
-	c.ValidArgsFunction = processorNames(env, &o.file)
-	c.RunE = func(c *cobra.Command, names []string) error {
+	f.Check(func([]string) {
 		f.Mistake(o.explain && (o.output == "json" || o.partitions), "--explain replaces the table; leave out --partitions and --output json, which has all reasons")
-		if err := f.Mistakes(); err != nil {
-			return err
-		}
-		return poll(c.Context(), env, o, names)
-	}
+	})
+	f.Run(func(ctx context.Context, names []string) error { return poll(ctx, env, o, names) })
 	return c
 }
 
@@ -63,17 +58,16 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 	if err := known(c, names); err != nil {
 		return err
 	}
-	person := o.output == "table"
-	log := program.NewLog(env.Stderr, c.Settings.LogLevel)
-	var notes bytes.Buffer // the log, if a person reads it below the table
-	asSentences := person && env.Getenv("FEEDSCALE_LOG_LEVEL") == ""
-	if asSentences {
-		log = program.NewLog(&notes, slog.LevelWarn)
-	}
-	var events bytes.Buffer // of the setting stdout:, to print below the table
-	lines := env.Stderr
-	if person {
+	// A person reads events and log below the table, and a log without a level as sentences.
+	var events, notes bytes.Buffer
+	lines, log, waiting := env.Stderr, program.NewLog(env.Stderr, c.Settings.LogLevel), env
+	if o.output == "table" {
 		lines = &events
+	}
+	if o.output == "table" && env.Getenv("FEEDSCALE_LOG_LEVEL") == "" {
+		log = program.NewLog(&notes, slog.LevelWarn)
+	} else {
+		waiting.ErrTerminal = nil // the log shows the progress
 	}
 	wiring := options(env, log, lines)
 	wiring.ReadOnly = o.dryRun
@@ -84,20 +78,14 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 	if err != nil {
 		return program.Usage(err)
 	}
-	var decided atomic.Int64
-	quiet := env
-	if !asSentences {
-		quiet.ErrTerminal = nil // the log shows the progress
-	}
-	left := func() string {
-		all := cmp.Or(len(names), len(c.Processors))
-		return fmt.Sprintf("%d of %d processors", all-int(decided.Load()), all)
-	}
-	result, err := program.Await(ctx, quiet, left, func() (report.Tick, error) {
+	all := cmp.Or(len(names), len(c.Processors))
+	left := func(decided int) string { return fmt.Sprintf("%d of %d processors", all-decided, all) }
+	result, err := program.Await(ctx, waiting, left(0), func(say func(string)) (report.Tick, error) {
 		defer a.Close() // it may log
+		var decided atomic.Int64
 		return a.Poll(ctx, poller.Mode{All: true, Only: names, DryRun: o.dryRun, Progress: func(_ string, done bool) {
 			if done {
-				decided.Add(1)
+				say(left(int(decided.Add(1))))
 			}
 		}})
 	})
@@ -111,26 +99,21 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 			return err
 		}
 	}
-	said := make(map[string]string)
-	for i := range result.Polled {
-		says := result.Polled[i].Lag.Problem() + "\n" + result.Polled[i].Lag.Nearest + "\n"
-		said[result.Polled[i].Processor] = says
-		said[""] += says
+	if err != nil {
+		return err // of everything: the notes repeat it
 	}
-	sentences := program.Sentences{To: env.Stderr, Said: said}
-	if refusal, ok := errors.AsType[interface {
-		error
-		Cause() changefeed.Cause
-	}](err); ok { // the state table: nothing else works without it
-		sentences.Last = refusal.Error()
+	var said strings.Builder // by the table
+	for _, p := range result.Polled {
+		fmt.Fprintln(&said, p.Lag.Problem(), p.Lag.Nearest)
 	}
+	sentences := program.Sentences{To: env.Stderr, Said: said.String()}
 	for line := range bytes.Lines(notes.Bytes()) {
 		_, _ = sentences.Write(line)
 	}
-	if err == nil && !result.Complete() {
-		err = program.Incomplete(nil)
+	if !result.Complete() {
+		return program.Incomplete(nil)
 	}
-	return err
+	return nil
 }
 
 // write prints the result.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"strings"
 
@@ -20,12 +19,11 @@ func Schema(env program.Env) *cobra.Command {
 		Use: "schema [processors|event|report]", Short: "print the JSON Schema of the processors file, of a scale event, or of a report",
 		Example:   "feedscale schema > processors.schema.json\nfeedscale schema event",
 		ValidArgs: []string{"processors", "event", "report"},
-		Args:      cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, names []string) error {
 			name := cmp.Or(strings.Join(names, " "), "processors")
 			schema, ok := map[string]string{"processors": config.Schema(), "event": events.Schema(), "report": shadow.Schema()}[name]
 			if !ok {
-				return program.Usage(fmt.Errorf("there is no schema of %q%s", name, program.Meant(config.Nearest(name, c.ValidArgs))))
+				return program.Unknown("schema of", name, c.ValidArgs)
 			}
 			_, err := io.WriteString(env.Stdout, schema)
 			return err

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +32,6 @@ const (
 type reportOptions struct {
 	source
 	env         program.Env
-	names       []string
 	since       time.Duration
 	ran, output string
 	fixed       int // of --ran fixed:N
@@ -46,63 +44,59 @@ func Report(env program.Env) *cobra.Command {
 		Use: "report [NAME...]", Short: "compare the replicas that ran, by the leases, with those that policies would have run", GroupID: program.GroupLook,
 		Example:     "feedscale report\nfeedscale report orders --ran keda\nfeedscale report --since 24h --output markdown > day.md",
 		Annotations: program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
-		Args:        cobra.ArbitraryArgs,
 	}
 	f := program.FlagsOf(c)
 	r := reportOptions{env: env, since: 168 * time.Hour}
 	program.Number(f, &r.since, "since", program.Durations, time.Hour, year, "how far to look back")
-	f.Text(&r.ran, "ran", "policy", "what scaled the replicas in that time: keda, own or fixed:N; the model is checked against it")
+	f.Add("ran", "", "policy", "what scaled the replicas in that time: keda, own or fixed:N; the model is checked against it", func() string { return "" }, r.setRan)
 	f.Complete("ran", "keda", "own", "fixed:1")
-	r.source.flags(f)
+	r.source.flags(f, env)
 	f.Output(&r.output, "table", "markdown", "json")
-	c.ValidArgsFunction = processorNames(env, &r.file)
-	c.RunE = func(c *cobra.Command, names []string) error {
-		r.names = names
-		r.check(f)
-		if count, fixed := strings.CutPrefix(r.ran, "fixed:"); fixed {
-			r.fixed, _ = strconv.Atoi(count)
-		}
-		f.Mistake((r.fixed < 1 || r.fixed > 1000) && !slices.Contains([]string{"", "keda", "own"}, r.ran),
-			"--ran is %q; allowed are keda, own, and fixed:N with an N from 1 to 1000", r.ran)
-		if err := f.Mistakes(); err != nil {
-			return err
-		}
-		return r.run(c.Context())
-	}
+	f.Run(r.run)
 	return c
 }
 
-func (r *reportOptions) run(ctx context.Context) error {
+// setRan reads --ran.
+func (r *reportOptions) setRan(text string) (allowed string) {
+	count, fixed := strings.CutPrefix(text, "fixed:")
+	r.ran = text
+	r.fixed, _ = strconv.Atoi(count)
+	if fixed && r.fixed > 0 && r.fixed <= 1000 || text == "keda" || text == "own" {
+		return ""
+	}
+	return "keda, own, and fixed:N with an N from 1 to 1000"
+}
+
+func (r *reportOptions) run(ctx context.Context, names []string) error {
 	record, end, err := r.open()
 	if err != nil {
 		return unreadable(err)
 	}
 	defer end()
-	var doing atomic.Value
-	doing.Store("the state")
-	all, err := program.Await(ctx, r.env, func() string { return doing.Load().(string) }, func() (shadow.Report, error) {
-		all, err := record.Report(ctx, r.names, r.env.Now().Add(-r.since), func(done, all int) {
-			doing.Store(fmt.Sprintf("the state (%d of %d processors)", done, all))
+	all, err := program.Await(ctx, r.env, "the state", func(say func(string)) (shadow.Report, error) {
+		all, err := record.Report(ctx, names, r.env.Now().Add(-r.since), func(done, all int) {
 			if all == 0 {
-				doing.Store(fmt.Sprintf("the API (%d processors so far)", done))
+				say(fmt.Sprintf("the API (%d processors so far)", done))
+			} else {
+				say(fmt.Sprintf("the state (%d of %d processors)", done, all))
 			}
 		})
-		if len(r.names) == 0 && len(all.Processors) > mostModelled {
+		if len(names) == 0 && len(all.Processors) > mostModelled {
 			return all, err
 		}
 		for i := 0; err == nil && i < len(all.Processors); i++ {
 			p := &all.Processors[i]
-			doing.Store(fmt.Sprintf("the model of %s (%d of %d)", p.Name, i+1, len(all.Processors)))
+			say(fmt.Sprintf("the model of %s (%d of %d)", p.Name, i+1, len(all.Processors)))
 			p.Model, err = r.model(ctx, record, p.Name, all)
 		}
 		return all, err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return unreadable(err)
-	}
-	if r.output == "json" {
+	case r.output == "json":
 		err = console.WriteJSON(r.env.Stdout, all)
-	} else {
+	default:
 		err = console.WriteReport(r.env.Stdout, all, r.output == "markdown", r.env.Style())
 	}
 	if unread := slices.ContainsFunc(all.Processors, func(p shadow.Processor) bool { return p.Error != nil }); unread && err == nil {
@@ -119,10 +113,10 @@ func (r *reportOptions) open() (record app.Record, end func(), err error) {
 	}
 	var wrong error
 	r.config, wrong = readConfig(r.env, r.file) // an API needs none; then the policies are those built in
-	if wrong != nil && r.ran == "own" {
+	switch {
+	case wrong != nil && r.ran == "own":
 		return nil, nil, program.Usage(fmt.Errorf("--ran own needs the policies of the processors file: %w", wrong))
-	}
-	if api != nil {
+	case api != nil:
 		return api, func() {}, nil
 	}
 	return app.OpenRecord(settings, func() (config.Config, error) { return r.config, wrong },
@@ -131,27 +125,24 @@ func (r *reportOptions) open() (record app.Record, end func(), err error) {
 
 // model replays the history of a processor.
 func (r *reportOptions) model(ctx context.Context, record app.Record, name string, all shadow.Report) (*shadow.Model, error) {
-	q := shadow.Question{Name: name, Policies: []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), simulate.DefaultEvery)}}
+	q := shadow.Question{Name: name, Policies: []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), simulate.DefaultEvery), simulate.KEDA()}}
 	for _, p := range r.config.Processors {
 		if p.Name == name {
 			q.Policies[0], q.Objective = r.own(p), p.Policy.MaxChangeAge
 		}
 	}
-	q.Policies = append(q.Policies, simulate.KEDA())
-	switch {
-	case r.ran == "keda":
-		q.Ran = simulate.KEDA()
-	case r.ran == "own":
+	switch r.ran {
+	case "":
+	case "keda":
+		q.Ran = q.Policies[1]
+	case "own":
 		q.Ran = q.Policies[0]
-	case r.fixed > 0:
+	default:
 		q.Ran = simulate.Fixed(r.fixed)
 	}
 	for from := all.Since; from.Before(all.Until); from = from.Add(modelledAtOnce) {
-		until := from.Add(modelledAtOnce)
-		if all.Until.Before(until) {
-			until = all.Until
-		}
-		samples, err := record.History(ctx, name, from, until)
+		length := min(modelledAtOnce, all.Until.Sub(from))
+		samples, err := record.History(ctx, name, from, from.Add(length))
 		if err != nil {
 			return nil, errors.Join(err, ctx.Err())
 		}
@@ -170,7 +161,6 @@ func (r *reportOptions) own(p config.Processor) simulate.Scaler {
 		polls = r.config.Settings.Timer
 	}
 	first := polls.Next(r.env.Now())
-	policy := p.Policy
-	policy.Paused = false
-	return simulate.Feedscale("own", policy, polls.Next(first).Sub(first))
+	p.Policy.Paused = false
+	return simulate.Feedscale("own", p.Policy, polls.Next(first).Sub(first))
 }

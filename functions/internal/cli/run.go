@@ -33,7 +33,7 @@ func Run(scaler NewScaler) program.Command {
 		}
 		f := program.FlagsOf(c)
 		r := runner{env: env, scaler: scaler}
-		configFlag(f, &r.file)
+		configFlag(f, env, &r.file)
 		plain := f.Bool("plain", false, "print events and the log as lines, also on a terminal")
 		c.RunE = func(c *cobra.Command, _ []string) error {
 			r.screen = program.NewScreen(env, *plain)

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -57,33 +56,35 @@ func Scaler(scaler NewScaler) program.Command {
 		}
 		f := program.FlagsOf(c)
 		o := scalerOptions{interval: time.Second}
-		o.source.flags(f)
+		var events string
+		o.source.flags(f, env)
 		f.Text(&o.listen, "listen", "host:port", "where KEDA asks; setting FEEDSCALE_SCALER_LISTEN (default "+scalerAddress+")")
-		f.Text(&o.events, "events", "place", "servicebus:SETTING/TOPIC/Subscriptions/NAME, a subscription for this scaler alone; its events tell KEDA of a change before the interval is over")
+		f.Text(&events, "events", "place", "servicebus:SETTING/TOPIC/Subscriptions/NAME, a subscription for this scaler alone; its events tell KEDA of a change before the interval is over")
 		program.Number(f, &o.interval, "interval", program.Durations, leastInterval, time.Hour, "how often to look at each processor that KEDA streams")
-		c.RunE = func(c *cobra.Command, _ []string) error { return serveScaler(c.Context(), env, f, o, scaler) }
+		f.Check(func([]string) {
+			_, _, err := net.SplitHostPort(o.listen)
+			f.Mistake(o.listen != "" && err != nil, "--listen is %q; allowed is host:port, such as %s, or :6000 for every interface", o.listen, scalerAddress)
+			if events == "" {
+				return
+			}
+			o.events, err = config.ParseEvents(config.Lookup(env.Environ), events)
+			f.Mistake(err != nil, "--events: %v", err)
+			f.Mistake(err == nil && o.events.Subscription == "", // the events of a queue are for another consumer
+				"--events: it needs a subscription of its own; allowed is servicebus:SETTING/TOPIC/Subscriptions/NAME")
+		})
+		f.Run(func(ctx context.Context, _ []string) error { return serveScaler(ctx, env, o, scaler) })
 		return c
 	}
 }
 
 type scalerOptions struct {
 	source
-	listen, events string
-	interval       time.Duration
+	listen   string
+	events   config.Events // of a subscription, or zero
+	interval time.Duration
 }
 
-func serveScaler(ctx context.Context, env program.Env, f *program.Flags, o scalerOptions, scaler NewScaler) error {
-	_, _, err := net.SplitHostPort(o.listen)
-	f.Mistake(o.listen != "" && err != nil, "--listen is %q; allowed is host:port, such as %s, or :6000 for every interface", o.listen, scalerAddress)
-	o.source.check(f)
-	var own config.Events
-	if o.events != "" {
-		own, err = ownSubscription(env, o.events)
-		f.Mistake(err != nil, "--events: %v", err)
-	}
-	if err := f.Mistakes(); err != nil {
-		return err
-	}
+func serveScaler(ctx context.Context, env program.Env, o scalerOptions, scaler NewScaler) error {
 	settings, api, err := o.open(env)
 	if err != nil {
 		return err
@@ -102,10 +103,12 @@ func serveScaler(ctx context.Context, env program.Env, f *program.Flags, o scale
 	log := program.NewLog(env.Stderr, settings.LogLevel)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if own.Subscription != "" {
-		if answers, err = tellByEvents(ctx, settings, own, answers, log); err != nil {
+	if o.events.Subscription != "" {
+		consumer, err := misused(connect.New(settings).Consumer(o.events, servicebus.ConsumerOptions{Log: log}))
+		if err != nil {
 			return err
 		}
+		answers = tellByEvents(ctx, consumer, o.events.Path(), answers, log)
 	}
 	serve, err := misused(scaler(ScalerOptions{Scaler: settings.Scaler, Answers: answers, Interval: o.interval, Log: log}))
 	if err != nil {
@@ -139,43 +142,31 @@ func (o scalerOptions) openState(env program.Env) (*app.App, config.Config, erro
 func listenScaler(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, program.Usage(fmt.Errorf("cannot listen on %s, set FEEDSCALE_SCALER_LISTEN to another address: %w", address, err))
+		err = program.Usage(fmt.Errorf("cannot listen on %s, set FEEDSCALE_SCALER_LISTEN to another address: %w", address, err))
 	}
-	return l, nil
+	return l, err
 }
 
 // noticedAnswers are answers with the changes that events tell of.
 type noticedAnswers struct {
 	ScalerAnswers
-	notices *state.Notices
+	*state.Notices
 }
 
-func (n noticedAnswers) Changed(name string) <-chan struct{} { return n.notices.Changed(name) }
-
-// ownSubscription reads the flag --events. A queue is refused: its events are for another consumer.
-func ownSubscription(env program.Env, text string) (config.Events, error) {
-	e, err := config.ParseEvents(config.Lookup(env.Environ), text)
-	if err == nil && e.Subscription == "" {
-		err = errors.New("it needs a subscription of its own; allowed is servicebus:SETTING/TOPIC/Subscriptions/NAME")
-	}
-	return e, err
-}
+// Changed is that of the notices.
+func (n noticedAnswers) Changed(name string) <-chan struct{} { return n.Notices.Changed(name) }
 
 // tellByEvents reports a change for each event of a subscription, until ctx ends.
-func tellByEvents(ctx context.Context, s config.Settings, e config.Events, answers ScalerAnswers, log *slog.Logger) (ScalerAnswers, error) {
-	consumer, err := misused(connect.New(s).Consumer(e, servicebus.ConsumerOptions{Log: log}))
-	if err != nil {
-		return nil, err
-	}
+func tellByEvents(ctx context.Context, consumer *servicebus.Consumer, path string, answers ScalerAnswers, log *slog.Logger) ScalerAnswers {
 	n := noticedAnswers{answers, new(state.Notices)}
 	go func() {
 		err := consumer.Run(ctx, func(_ context.Context, event events.ScaleEvent) error {
-			n.notices.Tell(event.Data.Subject())
+			n.Tell(event.Data.Subject())
 			return nil
 		})
 		if ctx.Err() == nil {
-			log.Warn("events no longer say what has changed; the interval goes on", "entity", e.Path(), "error", err.Error())
+			log.Warn("events no longer say what has changed; the interval goes on", "entity", path, "error", err.Error())
 		}
 	}()
-	return n, nil
+	return n
 }

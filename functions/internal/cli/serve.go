@@ -29,7 +29,7 @@ func Serve(env program.Env) *cobra.Command {
 		Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
 	}
 	var file string
-	configFlag(program.FlagsOf(c), &file)
+	configFlag(program.FlagsOf(c), env, &file)
 	c.RunE = func(c *cobra.Command, _ []string) error { return serve(c.Context(), env, file) }
 	return c
 }

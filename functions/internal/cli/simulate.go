@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +20,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/simulate"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -40,7 +40,7 @@ func Simulate(env program.Env) *cobra.Command {
 	}
 	s.Seeds, s.Workers, s.Objective = 1, simulate.DefaultWorkers(), simulate.Objective{Lag: 1000, Age: time.Minute}
 	s.addFlags()
-	c.RunE = func(c *cobra.Command, _ []string) error { return s.run(c.Context()) }
+	c.RunE = func(c *cobra.Command, _ []string) error { return s.run(c.Context()) } // it adds mistakes
 	return c
 }
 
@@ -78,66 +78,88 @@ func (s *simulation) addFlags() {
 	f.Text(&s.policy, "policy", "name", "default, keda, or one of --policies (default all of --policies, or else default)")
 	f.BoolVar(&s.compare, "compare", false, "compare default, keda and all of --policies with the best fixed count")
 	f.Output(&s.output, "table", "json")
-
-	f.Removed(inLaboratory, "matrix", "skew", "acting", "delay", "failed-polls", "rebalance", "poll-delay",
-		"batch", "batch-time", "ru-per-change", "ru-limit")
-	f.Removed("a table always has its charts, --output json has none", "chart")
-	f.Removed("the objectives are a lag of 1000 and an age of 60s; for others --output json has the series",
-		"lag-objective", "age-objective")
-	f.Lookup("matrix").NoOptDefVal, f.Lookup("chart").NoOptDefVal = "true", "true"
 }
 
-// inLaboratory says where to find flags and traces of earlier releases.
-const inLaboratory = "it is in the laboratory of the sources, make policies (https://github.com/feedscale/feedscale/blob/main/docs/tune.md)"
-
 func (s *simulation) run(ctx context.Context) error {
-	scalers := s.scalers()
-	draw, err := s.traces(ctx)
+	scalers, err := s.scalers(), s.read(ctx)
 	if err == nil {
 		err = s.flags.Mistakes()
 	}
 	if err != nil {
 		return err
 	}
-	var percent atomic.Int64
-	comparison := simulate.Comparison{
-		Trace: draw, Seed: s.options.Seed, Seeds: s.Seeds, Workers: s.Workers, Objective: s.Objective,
-		Scalers: scalers, BestFixed: s.compare,
-		Told: func(done float64) { percent.Store(int64(100 * done)) },
-	}
-	left := func() string { return fmt.Sprintf("the replays (%d %%)", percent.Load()) }
-	s.Results, err = program.Await(ctx, s.env, left, func() ([]simulate.Result, error) { return comparison.Run(ctx) })
-	if err != nil {
+	const what = "the replays (%d %%)"
+	s.Results, err = program.Await(ctx, s.env, fmt.Sprintf(what, 0), func(say func(string)) ([]simulate.Result, error) {
+		return simulate.Comparison{
+			Trace: s.draw, Seed: s.options.Seed, Seeds: s.Seeds, Workers: s.Workers, Objective: s.Objective,
+			Scalers: scalers, BestFixed: s.compare,
+			Told: func(done float64) { say(fmt.Sprintf(what, int(100*done))) },
+		}.Run(ctx)
+	})
+	switch {
+	case err != nil:
 		return err
-	}
-	if s.output == "json" {
+	case s.output == "json":
 		return console.WriteJSON(s.env.Stdout, s.Report())
 	}
 	return s.Write(s.env.Stdout, s.env.Style())
 }
 
-// traces returns the trace of each seed. Its error is about a history that could not be read;
-// mistakes in flags are added to the others.
-func (s *simulation) traces(ctx context.Context) (draw func(seed uint64) simulate.Trace, err error) {
-	if !slices.Contains(simulate.Names(), s.trace) {
-		recording, err := s.recording(ctx)
-		s.Trace, s.Guessed = recording.Trace, recording.Guessed
-		if recording.Drain != nil && !s.flags.Changed("throughput") {
-			s.Workers.Throughput = *recording.Drain
+// draw is the trace of a seed.
+func (s *simulation) draw(seed uint64) simulate.Trace {
+	if s.Seed == nil {
+		return s.Trace
+	}
+	o := s.options
+	o.Seed = seed
+	t, _ := simulate.Generate(s.trace, o) // the first seed showed that the options are allowed
+	return t
+}
+
+// read makes the trace. Its error is about a state that could not be read; mistakes in flags are
+// added to the others.
+func (s *simulation) read(ctx context.Context) (err error) {
+	name, stored := strings.CutPrefix(s.trace, "history:")
+	builtIn := slices.Contains(simulate.Names(), s.trace)
+	if !stored {
+		s.only("history:PROCESSOR", "since", "url")
+	}
+	if !builtIn {
+		s.only("with a built-in name", "seed", "duration", "rate")
+	}
+	history := report.History{Processor: name}
+	switch {
+	case builtIn:
+		s.Seed = &s.options.Seed
+		s.Trace, err = simulate.Generate(s.trace, s.options)
+		s.flags.Mistake(err != nil, "%v; shorten --duration or take fewer --partitions", err)
+		return nil
+	case !stored:
+		history, err = readHistory(s.trace)
+	case name == "":
+		err = errors.New("history: names no processor; allowed is, for example, history:orders")
+	case s.flags.Mistakes() != nil:
+		return nil
+	default:
+		now := s.env.Now().UTC()
+		if history.Samples, err = recorded(ctx, s.env, s.source, name, now.Add(-s.since), now); err != nil {
+			return err
 		}
-		return func(uint64) simulate.Trace { return s.Trace }, err
 	}
-	s.only("history:PROCESSOR", "since", "url")
-	s.Seed = &s.options.Seed
-	draw = func(seed uint64) simulate.Trace {
-		o := s.options
-		o.Seed = seed
-		t, _ := simulate.Generate(s.trace, o) // the first seed showed that the options are allowed
-		return t
+	partitions := 0
+	if s.flags.Changed("partitions") {
+		partitions = s.options.Partitions
 	}
-	s.Trace, err = simulate.Generate(s.trace, s.options)
-	s.flags.Mistake(err != nil, "%v; shorten --duration or take fewer --partitions", err)
-	return draw, nil
+	var recording simulate.Recording
+	if err == nil {
+		recording, err = simulate.FromSamples(history.Processor, history.Samples, partitions)
+	}
+	s.flags.Mistake(err != nil, "--trace: %v", err)
+	s.Trace, s.Guessed = recording.Trace, recording.Guessed
+	if recording.Drain != nil && !s.flags.Changed("throughput") {
+		s.Workers.Throughput = *recording.Drain
+	}
+	return nil
 }
 
 // only refuses flags that are for other traces.
@@ -155,10 +177,8 @@ func (s *simulation) scalers() []simulate.Scaler {
 		own = s.named()
 		all = append(all, own...)
 	}
+	s.flags.Mistake(s.compare && s.policy != "", "--policy and --compare are given; allowed is one of them")
 	switch {
-	case s.compare && s.policy != "":
-		s.flags.Mistake(true, "--policy and --compare are given; allowed is one of them")
-		return nil
 	case s.compare:
 		return all
 	case s.policy == "":
@@ -166,96 +186,53 @@ func (s *simulation) scalers() []simulate.Scaler {
 	}
 	var names []string
 	for _, scaler := range all {
-		if scaler.Name() == s.policy {
-			return []simulate.Scaler{scaler}
-		}
 		names = append(names, scaler.Name())
 	}
-	s.flags.Mistake(true, "--policy is %q; allowed are %s, and the names in --policies", s.policy, strings.Join(names, ", "))
-	return nil
+	at := slices.Index(names, s.policy)
+	s.flags.Mistake(at < 0, "--policy is %q; allowed are %s, and the names in --policies", s.policy, strings.Join(names, ", "))
+	return all[max(0, at):][:1]
 }
 
 // named returns the policies of --policies.
 func (s *simulation) named() (scalers []simulate.Scaler) {
 	text, err := bounded.ReadFile(s.policies)
+	s.flags.Mistake(err != nil, "--policies: %v; allowed is a file of YAML or JSON that can be read", err)
 	if err != nil {
-		s.flags.Mistake(true, "--policies: %v; allowed is a file of YAML or JSON that can be read", err)
 		return nil
 	}
 	policies, err := config.LoadPolicies(s.policies, text)
-	mistakes, _ := errors.AsType[config.Mistakes](err)
-	for _, m := range mistakes {
-		s.flags.Mistake(true, "%s", m)
-	}
+	s.flags.Wrong(err)
 	for _, p := range policies {
 		scalers = append(scalers, simulate.Feedscale(p.Name, p.Policy, p.Every))
 	}
 	return scalers
 }
 
-// recording makes a trace from a history, in the state or in a file.
-func (s *simulation) recording(ctx context.Context) (r simulate.Recording, err error) {
-	s.only("with a built-in name", "seed", "duration", "rate")
-	partitions := 0
-	if s.flags.Changed("partitions") {
-		partitions = s.options.Partitions
-	}
-	var samples []state.Sample
-	name, stored := strings.CutPrefix(s.trace, "history:")
-	switch {
-	case !stored:
-		s.only("history:PROCESSOR", "since", "url")
-		name, samples, err = readHistory(s.trace)
-	case name == "":
-		err = errors.New("history: names no processor; allowed is, for example, history:orders")
-	case s.flags.Mistakes() != nil:
-		return r, nil
-	default:
-		now := s.env.Now().UTC()
-		if samples, err = recorded(ctx, s.env, s.source, name, window{now.Add(-s.since), now, now}); err != nil {
-			return r, err
-		}
-	}
-	if err == nil {
-		r, err = simulate.FromSamples(name, samples, partitions)
-	}
-	s.flags.Mistake(err != nil, "--trace: %v", err)
-	return r, nil
-}
-
-// movedTraces are names of built-in traces of earlier releases.
-var movedTraces = []string{"workday", "weekly", "hot", "zipf", "moving", "overload", "outrun"}
-
-// readHistory reads JSON or CSV of `feedscale history`, and the name of the processor. For CSV that
-// is the name of the file.
-func readHistory(file string) (name string, samples []state.Sample, err error) {
+// readHistory reads JSON or CSV of `feedscale history`. The processor of CSV is the name of the
+// file.
+func readHistory(file string) (report.History, error) {
+	history := report.History{Processor: filepath.Base(file)}
 	text, err := bounded.ReadFile(file)
 	switch {
-	case errors.Is(err, os.ErrNotExist) && slices.Contains(movedTraces, file):
-		return "", nil, fmt.Errorf("%s is no longer built in: %s", file, inLaboratory)
 	case errors.Is(err, os.ErrNotExist):
-		return "", nil, fmt.Errorf("there is no %q; allowed are %s, history:PROCESSOR, or a file that is there",
+		return history, fmt.Errorf("there is no %q; allowed are %s, history:PROCESSOR, or a file that is there",
 			file, strings.Join(simulate.Names(), ", "))
 	case err != nil:
-		return "", nil, fmt.Errorf("%w; allowed is a file that can be read", err)
+		return history, fmt.Errorf("%w; allowed is a file that can be read", err)
 	}
-	name = filepath.Base(file)
-	if text = bytes.TrimSpace(text); !bytes.HasPrefix(text, []byte("{")) {
-		samples, err = readHistoryCSV(text)
+	if text = bytes.TrimSpace(text); bytes.HasPrefix(text, []byte("{")) {
+		err = json.Unmarshal(text, &history)
 	} else {
-		err = json.Unmarshal(text, &struct {
-			Processor *string         `json:"processor"`
-			Samples   *[]state.Sample `json:"samples"`
-		}{&name, &samples})
+		history.Samples, err = readHistoryCSV(text)
 	}
-	untimed := slices.IndexFunc(samples, func(s state.Sample) bool { return s.Time.IsZero() })
+	untimed := slices.IndexFunc(history.Samples, func(s state.Sample) bool { return s.Time.IsZero() })
 	if err == nil && untimed >= 0 {
 		err = fmt.Errorf("sample %d has no time", untimed+1)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w; allowed is what feedscale history prints with --output json or csv", file, err)
 	}
-	return name, samples, err
+	return history, err
 }
 
 // readHistoryCSV reads lines with the columns of the first line, in any order.

@@ -26,24 +26,18 @@ func Status(env program.Env) *cobra.Command {
 		Use: "status [NAME...]", Short: "show the last state of each processor, and what is wrong with it", GroupID: program.GroupLook,
 		Example:     "feedscale status\nfeedscale status --watch orders\nfeedscale status --status stalled,unknown --sort lag\nfeedscale status --url https://APP.azurewebsites.net --output json | jq .problems",
 		Annotations: program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
-		Args:        cobra.ArbitraryArgs,
 	}
 	f := program.FlagsOf(c)
 	o := statusOptions{env: env}
-	o.source.flags(f)
+	o.source.flags(f, env)
 	f.BoolVar(&o.again, "watch", false, "print each change, until interrupted")
 	f.BoolVar(&o.listing.All, "all", false, "show every processor; by default, of more than 20, the worst 20 that no common cause explains")
 	listingFlags(f, &o.listing)
 	f.Output(&o.output, "table", "json")
-	c.ValidArgsFunction = processorNames(env, &o.file)
-	c.RunE = func(c *cobra.Command, names []string) error {
-		o.source.check(f)
-		if err := f.Mistakes(); err != nil {
-			return err
-		}
+	f.Run(func(ctx context.Context, names []string) error {
 		o.names, o.listing.All = names, o.listing.All || len(names) > 0
-		return o.run(c.Context())
-	}
+		return o.run(ctx)
+	})
 	return c
 }
 
@@ -73,7 +67,7 @@ func (o statusOptions) run(ctx context.Context) error {
 	if o.again {
 		return o.watch(ctx, held)
 	}
-	all, err := program.Await(ctx, o.env, waitFor("the state"), func() (report.List, error) { return held.Find(ctx, o.names) })
+	all, err := program.Await(ctx, o.env, "the state", func(func(string)) (report.List, error) { return held.Find(ctx, o.names) })
 	if err != nil {
 		return unreadable(err)
 	}

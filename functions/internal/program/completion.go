@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // Completion prints the script by which a shell completes commands, flags and names.
@@ -17,7 +15,6 @@ func Completion(env Env) *cobra.Command {
 			"feedscale completion fish > ~/.config/fish/completions/feedscale.fish   # once\n" +
 			"feedscale completion powershell | Out-String | Invoke-Expression   # in $PROFILE",
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		Args:      cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return Usage(fmt.Errorf("name one shell; allowed are %s", Listed(c.ValidArgs)))
@@ -31,9 +28,8 @@ func Completion(env Env) *cobra.Command {
 				return c.Root().GenFishCompletion(env.Stdout, true)
 			case "powershell":
 				return c.Root().GenPowerShellCompletionWithDesc(env.Stdout)
-			default:
-				return Usage(fmt.Errorf("there is no completion for %q%s\nallowed are %s", args[0], Meant(config.Nearest(args[0], c.ValidArgs)), Listed(c.ValidArgs)))
 			}
+			return Unknown("completion for", args[0], c.ValidArgs)
 		},
 	}
 }

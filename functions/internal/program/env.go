@@ -6,12 +6,12 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // Env is the process around a command. Commands read nothing from globals, so that a test can run
@@ -75,12 +75,8 @@ func version(release string) string {
 
 // Getenv returns a variable of the environment, "" if it is not set.
 func (e Env) Getenv(name string) string {
-	for _, entry := range e.Environ {
-		if key, value, _ := strings.Cut(entry, "="); key == name {
-			return value
-		}
-	}
-	return ""
+	value, _ := config.Lookup(e.Environ)(name)
+	return value
 }
 
 // Style is the width and the colors for Stdout. Colors need a terminal and no NO_COLOR. Without a

@@ -2,6 +2,7 @@ package program
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,17 +14,35 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Flags are the flags of a command. They collect mistakes, so that all are reported at once.
 type Flags struct {
 	*pflag.FlagSet
-	command *cobra.Command
+	Command *cobra.Command
+	checks  []func(args []string)
 	wrong   []error
 }
 
 // FlagsOf returns the flags of a command.
-func FlagsOf(c *cobra.Command) *Flags { return &Flags{FlagSet: c.Flags(), command: c} }
+func FlagsOf(c *cobra.Command) *Flags { return &Flags{FlagSet: c.Flags(), Command: c} }
+
+// Check adds a look for mistakes in arguments, and across flags.
+func (f *Flags) Check(look func(args []string)) { f.checks = append(f.checks, look) }
+
+// Run has the command do its work if there is no mistake.
+func (f *Flags) Run(work func(ctx context.Context, args []string) error) {
+	f.Command.RunE = func(c *cobra.Command, args []string) error {
+		for _, look := range f.checks {
+			look(args)
+		}
+		if err := f.Mistakes(); err != nil {
+			return err
+		}
+		return work(c.Context(), args)
+	}
+}
 
 // Wrong adds errors; nil is none.
 func (f *Flags) Wrong(errs ...error) { f.wrong = append(f.wrong, errs...) }
@@ -46,7 +65,7 @@ func (f *Flags) Mistakes() error {
 // Output adds the flag for the form of the output. The first form is the default.
 func (f *Flags) Output(value *string, forms ...string) {
 	*value = forms[0]
-	f.Choice(value, "output", "o", "format", strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1], forms...)
+	f.Choice(value, "output", "o", "format", yamltree.OneOf(forms), forms...)
 }
 
 // Choice adds a flag that takes one of some words. Help calls its value kind.
@@ -63,7 +82,7 @@ func (f *Flags) Choice(at *string, name, short, kind, usage string, allowed ...s
 
 // Complete has shells offer values of a flag.
 func (f *Flags) Complete(name string, values ...string) {
-	if err := f.command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := f.Command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // there is no such flag
 	}
 }
@@ -132,23 +151,7 @@ func Number[T cmp.Ordered](f *Flags, at *T, name string, k Kind[T], low, high T,
 	})
 }
 
-// Removed adds hidden flags of an earlier release. Their mistake says what replaces them. A flag
-// that took no value needs a NoOptDefVal.
-func (f *Flags) Removed(instead string, names ...string) {
-	for _, name := range names {
-		f.Add(name, "", "removed", "", func() string { return "" }, func(string) string {
-			f.Mistake(true, "--%s is removed: %s", name, instead)
-			return ""
-		})
-		f.Lookup(name).Hidden = true
-	}
-}
-
 // Listed joins names as a sentence does: a, b and c.
 func Listed(names []string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+	return strings.Replace(yamltree.OneOf(names), " or ", " and ", 1)
 }

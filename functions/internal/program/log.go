@@ -56,24 +56,23 @@ func (h hostLines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Sentences writes the lines of a JSON log as sentences for a person.
+// Sentences writes the lines of a JSON log as sentences for a person. A line is left out if its
+// error was said already.
 type Sentences struct {
 	To   io.Writer
-	Said map[string]string // errors that were printed already, by processor; "" = of all
-	Last string            // the error that follows these lines: one that ends like it is left out
+	Said string
 }
 
-// Write writes one line, unless its error was printed already.
+// Write writes one line.
 func (s Sentences) Write(line []byte) (int, error) {
 	var note struct{ Msg, Processor, Error, Next string }
 	_ = json.Unmarshal(line, &note) // values other than text are left out
 	more := cmp.Or(note.Error, note.Next)
-	if said := strings.Contains(s.Said[note.Processor], more) || s.Last != "" && strings.HasSuffix(more, s.Last); more == "" || !said {
-		texts := []string{"feedscale", note.Processor, note.Msg, more}
-		texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" })
-		if _, err := fmt.Fprintln(s.To, strings.Join(texts, ": ")); err != nil {
-			return 0, err
-		}
+	if more != "" && strings.Contains(s.Said, more) {
+		return len(line), nil
 	}
-	return len(line), nil
+	texts := []string{"feedscale", note.Processor, note.Msg, more}
+	texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" })
+	_, err := fmt.Fprintln(s.To, strings.Join(texts, ": "))
+	return len(line), err
 }

@@ -60,8 +60,8 @@ func Usage(err error) error { return Failure{StatusUsage, err} }
 func Incomplete(err error) error { return Failure{StatusIncomplete, err} }
 
 // Command makes a subcommand for a process. Its RunE returns nil, or an error: a Failure has its
-// own exit status, any other error that of Incomplete. A command whose Args is nil takes no
-// arguments.
+// own exit status, any other error that of Incomplete. A command whose Use names no arguments takes
+// none.
 type Command func(env Env) *cobra.Command
 
 // Main runs the command that the arguments name, prints why it failed, and returns the exit status.
@@ -167,7 +167,7 @@ func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 	for _, command := range commands {
 		c := command(env)
 		c.Flags().SortFlags = false
-		if c.Args == nil {
+		if c.Use == c.Name() {
 			c.Args = noArguments
 		}
 		root.AddCommand(c)
@@ -213,6 +213,11 @@ func flagMistake(c *cobra.Command, err error) error {
 		err = fmt.Errorf("there is no flag %s%s%s", dashes, name, Meant(near))
 	}
 	return Usage(fmt.Errorf("%w\n'%s --help' lists the flags", err, c.CommandPath()))
+}
+
+// Unknown is the Failure of a name that is not among the known ones, which suggests the nearest.
+func Unknown(what, name string, known []string) error {
+	return Usage(fmt.Errorf("there is no %s %q%s", what, name, Meant(config.Nearest(name, known))))
 }
 
 // Meant asks whether the nearest name was meant; "" if there is none.

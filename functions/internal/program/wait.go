@@ -5,53 +5,48 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
 )
 
 // Await runs work. If that takes longer than a second, a line on the terminal of Stderr says what
-// is waited for; what is called from another goroutine. After a signal the error is a Failure that
-// says so, and the value is what the work returned.
-func Await[T any](ctx context.Context, env Env, what func() string, work func() (T, error)) (T, error) {
-	end := showWaiting(env, what)
-	value, err := work()
-	end()
+// is waited for, until work says something else. After a signal the error is a Failure that says
+// so, and the value is what the work returned.
+func Await[T any](ctx context.Context, env Env, what string, work func(say func(what string)) (T, error)) (T, error) {
+	var said atomic.Value
+	said.Store(what)
+	ended := make(chan struct{})
+	var showing sync.WaitGroup
+	if env.Person() {
+		showing.Go(func() { showWaiting(env, &said, ended) })
+	}
+	value, err := work(func(what string) { said.Store(what) })
+	close(ended)
+	showing.Wait()
 	if errors.Is(ctx.Err(), context.Canceled) {
-		err = Incomplete(errors.New("interrupted while waiting for " + what()))
+		err = Incomplete(fmt.Errorf("interrupted while waiting for %s", said.Load()))
 	}
 	return value, err
 }
 
-// showWaiting shows the line. end wipes it.
-func showWaiting(env Env, what func() string) (end func()) {
-	width, _, ok := size(env.ErrTerminal)
-	if !ok {
-		return func() {}
-	}
-	stop := make(chan struct{})
-	var showing sync.WaitGroup
-	showing.Go(func() {
-		second := time.NewTicker(time.Second)
-		defer second.Stop()
-		for seconds := 1; ; seconds++ {
-			select {
-			case <-stop:
-				if seconds > 1 {
-					env.draw(wipe)
-				}
-				return
-			case <-second.C:
-				line := fmt.Sprintf("waiting for %s, %ds; Ctrl-C ends it", what(), seconds)
-				env.draw(wipe + console.Style{Width: width}.Cut(line))
+// showWaiting draws the line until ended, and then wipes it.
+func showWaiting(env Env, said *atomic.Value, ended <-chan struct{}) {
+	const wipe = "\r\x1b[K" // empties the line of the cursor (ECMA-48, EL)
+	width, _, _ := size(env.ErrTerminal)
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for seconds := 1; ; seconds++ {
+		select {
+		case <-second.C:
+			line := fmt.Sprintf("waiting for %s, %ds; Ctrl-C ends it", said.Load(), seconds)
+			env.draw(wipe + console.Style{Width: width}.Cut(line))
+		case <-ended:
+			if seconds > 1 {
+				env.draw(wipe)
 			}
+			return
 		}
-	})
-	return func() {
-		close(stop)
-		showing.Wait()
 	}
 }
-
-// wipe empties the line of a terminal's cursor (ECMA-48, EL).
-const wipe = "\r\x1b[K"
