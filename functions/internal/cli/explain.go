@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"regexp"
@@ -13,7 +12,6 @@ import (
 	"github.com/feedscale/feedscale/docs"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
-	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // Explain prints the meaning of a status, a finding or a term: a section of docs/status.md, or a
@@ -23,7 +21,6 @@ func Explain(env program.Env) *cobra.Command {
 		Use: "explain WORD", Short: "say what a status, a finding or a term means, and what to do", GroupID: program.GroupLook,
 		Example:     "feedscale explain stalled\nfeedscale explain drain rate",
 		Annotations: program.Settings("COLUMNS"),
-		Args:        cobra.ArbitraryArgs,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return slices.Sorted(maps.Keys(meanings())), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -36,14 +33,14 @@ func Explain(env program.Env) *cobra.Command {
 			case word == "":
 				text = strings.Join(words, ", ") + "\n"
 			case !ok:
-				return program.Usage(fmt.Errorf("%q is not explained%s\n'feedscale explain' lists the words", word, program.Meant(config.Nearest(word, words))))
+				return program.Unknown("explanation of", word, words)
 			}
+			var wrapped strings.Builder
 			for line := range strings.Lines(text) {
-				if _, err := io.WriteString(env.Stdout, console.Wrap(line, "", env.Style().Width)); err != nil {
-					return err
-				}
+				wrapped.WriteString(console.Wrap(line, "", env.Style().Width))
 			}
-			return nil
+			_, err := io.WriteString(env.Stdout, wrapped.String())
+			return err
 		},
 	}
 }

@@ -21,7 +21,7 @@ func TestExplainSaysWhatAWordMeans(t *testing.T) {
 		{"a term of two words, in any case", []string{"Drain", "rate"}, 0, "drain rate: LSNs per second", "two polls"},
 		{"one of several names", []string{"etag"}, 0, "ETag: ", ""},
 		{"no word", nil, 0, "", "stalled"},
-		{"no such word", []string{"staled"}, 2, "feedscale: \"staled\" is not explained; did you mean stale?", ""},
+		{"no such word", []string{"staled"}, 2, "feedscale: there is no explanation of \"staled\"; did you mean stale?", ""},
 	} {
 		r := (feedscale{}).run(t, append([]string{"explain"}, c.words...)...)
 		if text := r.Stdout + r.Stderr; r.Status != c.status || !strings.HasPrefix(text, c.begins) || !strings.Contains(text, c.has) || strings.Contains(text, "](") {

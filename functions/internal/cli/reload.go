@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -13,24 +14,24 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 )
 
-// look is the interval between two looks at the processors file. Notifications are not enough: a
-// mounted file sends none.
-const look = time.Second
+// reloadCheck is the interval between two looks at the processors file. Notifications are not
+// enough: a mounted file sends none.
+const reloadCheck = time.Second
 
 // reloads watches the processors file of a running process.
 type reloads struct {
-	env    program.Env
-	file   string // flag --config
-	log    *slog.Logger
-	hangup chan os.Signal
-	seen   os.FileInfo // of the last reading; nil = there was no file
+	env          program.Env
+	file, source string // flag --config, and where the configuration was read from
+	log          *slog.Logger
+	hangup       chan os.Signal
+	seen         string // the look of the file that was read last
 }
 
 // newReloads watches the file that a configuration was read from. stop releases SIGHUP.
 func newReloads(env program.Env, file, source string, log *slog.Logger) (r *reloads, stop func()) {
-	r = &reloads{env: env, file: file, log: log, hangup: make(chan os.Signal, 1)}
-	r.seen, _ = os.Stat(source) // FEEDSCALE_PROCESSORS is no file, and never changes
-	if !env.Person() {          // a terminal sends SIGHUP when it closes, to end its processes
+	// FEEDSCALE_PROCESSORS is no file, and never changes.
+	r = &reloads{env: env, file: file, source: source, log: log, hangup: make(chan os.Signal, 1), seen: look(source)}
+	if !env.Person() { // a terminal sends SIGHUP when it closes, to end its processes
 		signal.Notify(r.hangup, syscall.SIGHUP)
 	}
 	return r, func() { signal.Stop(r.hangup) }
@@ -38,11 +39,10 @@ func newReloads(env program.Env, file, source string, log *slog.Logger) (r *relo
 
 // next waits for a change of the file, or SIGHUP, and returns the new configuration; nil when ctx
 // ends. It logs a file with mistakes once, and waits on.
-func (r *reloads) next(ctx context.Context, source string) *config.Config {
-	ticker := time.NewTicker(look)
+func (r *reloads) next(ctx context.Context) *config.Config {
+	ticker := time.NewTicker(reloadCheck)
 	defer ticker.Stop()
-	before := r.seen
-	for {
+	for before := r.seen; ; {
 		asked := false
 		select {
 		case <-ctx.Done():
@@ -51,28 +51,28 @@ func (r *reloads) next(ctx context.Context, source string) *config.Config {
 			asked = true
 		case <-ticker.C:
 		}
-		now, _ := os.Stat(source)
+		now := look(r.source)
 		// A file is read after it stayed the same between two looks: before, it may not be whole.
-		settled := same(now, before)
+		changed := now == before && now != r.seen
 		before = now
-		if !asked && (!settled || same(now, r.seen)) {
+		if !asked && !changed {
 			continue
 		}
 		r.seen = now
 		c, err := readConfig(r.env, r.file)
-		if err != nil {
-			r.log.Error("the processors file has mistakes: what was read before goes on", "source", source, "mistakes", strings.Split(err.Error(), "\n"))
-			continue
+		if err == nil {
+			r.log.Info("the processors file is read again", "source", r.source, "processors", len(c.Processors))
+			return &c
 		}
-		r.log.Info("the processors file is read again", "source", source, "processors", len(c.Processors))
-		return &c
+		r.log.Error("the processors file has mistakes: what was read before goes on", "source", r.source, "mistakes", strings.Split(err.Error(), "\n"))
 	}
 }
 
-// same reports whether a file did not change between two looks.
-func same(a, b os.FileInfo) bool {
-	if a == nil || b == nil {
-		return a == b
+// look is a text that changes with a file; "" if there is none.
+func look(file string) string {
+	info, err := os.Stat(file)
+	if err != nil {
+		return ""
 	}
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+	return fmt.Sprint(info.Size(), info.ModTime())
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,10 +36,10 @@ func Run(scaler NewScaler) program.Command {
 		r := runner{env: env, scaler: scaler}
 		configFlag(f, env, &r.file)
 		plain := f.Bool("plain", false, "print events and the log as lines, also on a terminal")
-		c.RunE = func(c *cobra.Command, _ []string) error {
+		f.Run(func(ctx context.Context, _ []string) error {
 			r.screen = program.NewScreen(env, *plain)
-			return r.run(c.Context())
-		}
+			return r.run(ctx)
+		})
 		return c
 	}
 }
@@ -71,14 +72,15 @@ func (r *runner) run(ctx context.Context) error {
 	var before *config.Config // one that worked, while c was not tried yet
 	for {
 		serving, end := context.WithCancel(ctx)
-		found := make(chan *config.Config, 1)
-		go func() {
-			found <- reloads.next(serving, c.Source)
+		var next *config.Config
+		var watching sync.WaitGroup
+		watching.Go(func() {
+			next = reloads.next(serving)
 			end()
-		}()
+		})
 		err := r.serve(serving, &c)
 		end()
-		next := <-found
+		watching.Wait()
 		failure, _ := errors.AsType[program.Failure](err)
 		switch {
 		case before != nil && failure.Status == program.StatusUsage:
@@ -88,8 +90,7 @@ func (r *runner) run(ctx context.Context) error {
 			return err
 		default:
 			next.Settings = c.Settings
-			last := c
-			c, before = *next, &last
+			c, before = *next, new(c)
 		}
 	}
 }

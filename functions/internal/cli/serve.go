@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -29,8 +30,9 @@ func Serve(env program.Env) *cobra.Command {
 		Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
 	}
 	var file string
-	configFlag(program.FlagsOf(c), env, &file)
-	c.RunE = func(c *cobra.Command, _ []string) error { return serve(c.Context(), env, file) }
+	f := program.FlagsOf(c)
+	configFlag(f, env, &file)
+	f.Run(func(ctx context.Context, _ []string) error { return serve(ctx, env, file) })
 	return c
 }
 
@@ -83,7 +85,7 @@ func underHost(env program.Env, log *slog.Logger) (never string) {
 		log.Error("nothing is polled", "next", never)
 	}
 	for _, name := range []string{"WEBSITE_TIME_ZONE", "TZ"} {
-		if zone := env.Getenv(name); zone != "" && !isUTC(zone, env.Now()) {
+		if zone := env.Getenv(name); zone != "" && !utc.MatchString(zone) {
 			log.Warn("the host's timer follows local time, while the schedules of processors are in UTC", "setting", name, "zone", zone, "next", "remove the setting, or mind the difference in FEEDSCALE_TIMER_SCHEDULE")
 			break
 		}
@@ -104,17 +106,8 @@ func disabledBy(env program.Env, function string) string {
 	return ""
 }
 
-// isUTC reports whether a time zone is UTC from now on, whatever its name. POSIX writes an offset
-// after the name, as in UTC0.
-func isUTC(zone string, now time.Time) bool {
-	location, err := time.LoadLocation(strings.TrimRight(strings.TrimPrefix(zone, ":"), "+-:0"))
-	if err != nil {
-		return false
-	}
-	_, offset := now.In(location).Zone()
-	_, changes := now.In(location).ZoneBounds()
-	return offset == 0 && changes.IsZero()
-}
+// utc matches the names of UTC. POSIX writes an offset after the name, as in UTC0.
+var utc = regexp.MustCompile(`(?i)^:?(Etc/)?(UTC|UCT|GMT|Zulu|Universal|Greenwich)[-+:0]*$`)
 
 // errParentGone is why serve ends without a signal.
 var errParentGone = errors.New("the Functions host that started it is gone")
@@ -131,20 +124,15 @@ func withParent(ctx context.Context, env program.Env, log *slog.Logger) (context
 	}
 	parent := env.Parent()
 	go func() {
-		look := time.NewTicker(parentCheck)
-		defer look.Stop()
-		for {
+		for env.Parent() == parent {
 			select {
 			case <-ctx.Done():
 				return
-			case <-look.C:
-				if env.Parent() != parent {
-					log.Info("draining", "cause", errParentGone.Error())
-					cancel(errParentGone)
-					return
-				}
+			case <-time.After(parentCheck):
 			}
 		}
+		log.Info("draining", "cause", errParentGone.Error())
+		cancel(errParentGone)
 	}()
 	return ctx, func() { cancel(nil) }
 }

@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -71,35 +70,30 @@ func (o statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return unreadable(err)
 	}
-	if err := o.print(o.env.Stdout, all); err != nil {
+	if err := o.print(all); err != nil {
 		return err
 	}
-	return incomplete(all)
-}
-
-// incomplete is the Failure if a processor or group is unknown or overdue, or an event of it waits.
-func incomplete(all report.List) error {
-	waits := func(findings []report.Finding) bool {
-		return slices.ContainsFunc(findings, func(f report.Finding) bool { return f.Code == report.Unpublished })
-	}
-	wrong := false
-	for _, p := range all.Processors {
-		wrong = wrong || p.AttemptedAt == nil || p.Stale || !p.Complete || waits(p.Findings)
-	}
-	for _, g := range all.Groups {
-		wrong = wrong || g.AttemptedAt == nil || g.Stale || g.DesiredReplicas == nil || waits(g.Findings)
-	}
-	if wrong {
+	if incomplete(all) {
 		return program.Incomplete(nil)
 	}
 	return nil
 }
 
-func (o statusOptions) print(w io.Writer, all report.List) error {
+// incomplete reports whether a processor or group is unknown or overdue, or an event of it waits.
+func incomplete(all report.List) bool {
+	waits := func(f report.Finding) bool { return f.Code == report.Unpublished }
+	return slices.ContainsFunc(all.Processors, func(p report.Stored) bool {
+		return p.AttemptedAt == nil || p.Stale || !p.Complete || slices.ContainsFunc(p.Findings, waits)
+	}) || slices.ContainsFunc(all.Groups, func(g report.StoredGroup) bool {
+		return g.AttemptedAt == nil || g.Stale || g.DesiredReplicas == nil || slices.ContainsFunc(g.Findings, waits)
+	})
+}
+
+func (o statusOptions) print(all report.List) error {
 	if o.output == "json" {
-		return console.WriteStatusJSON(w, all, o.listing)
+		return console.WriteStatusJSON(o.env.Stdout, all, o.listing)
 	}
-	return console.WriteStatus(w, all, o.listing, o.env.Style())
+	return console.WriteStatus(o.env.Stdout, all, o.listing, o.env.Style())
 }
 
 // watch prints each change until ctx ends, on a terminal in place of the last one. After the first
@@ -109,11 +103,10 @@ func (o statusOptions) watch(ctx context.Context, held app.Source) error {
 	if screen.Live {
 		defer screen.Close()
 	}
-	look := time.NewTicker(held.Every)
-	defer look.Stop()
-	var before []byte // the last answer without its time; nil before the first
-	for {
+	var before *report.List // the last answer, without what follows from it
+	for ctx.Err() == nil {
 		all, err := held.Find(ctx, o.names)
+		now := report.List{Processors: all.Processors, Groups: all.Groups}
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -122,32 +115,25 @@ func (o statusOptions) watch(ctx context.Context, held app.Source) error {
 		case err != nil:
 			fmt.Fprintf(o.env.Stderr, "feedscale: %v\n", err)
 		case screen.Live: // the times in the picture change always
-			before = []byte{}
+			before = &now
 			screen.Show(program.View{Head: func(style console.Style) []string {
 				var b strings.Builder
 				_ = console.WriteStatus(&b, all, o.listing, style) // a Builder never fails
 				return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 			}})
-		default:
-			now, err := json.Marshal(report.List{Processors: all.Processors, Groups: all.Groups})
-			if err != nil {
-				return err
-			}
-			if bytes.Equal(now, before) {
-				break
-			}
+		case before == nil || !reflect.DeepEqual(now, *before):
 			if before != nil && o.output == "table" {
 				fmt.Fprintln(o.env.Stdout)
 			}
-			before = now
-			if err := o.print(o.env.Stdout, all); err != nil {
+			before = &now
+			if err := o.print(all); err != nil {
 				return err
 			}
 		}
 		select {
-		case <-look.C:
+		case <-time.After(held.Every):
 		case <-ctx.Done():
-			return nil
 		}
 	}
+	return nil
 }
