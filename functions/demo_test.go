@@ -64,7 +64,7 @@ func TestEveryCommandOfTheWalkWorksOnTheDemoThatRuns(t *testing.T) {
 	testworld.Must(t, os.Symlink(made(t, buildTool), filepath.Join(folder, "bin", "feedscale")))
 	demo := start(t, folder, map[string]string{"FEEDSCALE_LISTEN": "127.0.0.1:0"}, "demo")
 	t.Parallel()
-	port := regexp.MustCompile(`demo env (\d+)`).FindStringSubmatch(demo.stdout.await(t, "in another terminal"))
+	port := regexp.MustCompile(`demo env (\d+)`).FindStringSubmatch(demo.stdout.await(t, "another terminal"))
 	if port == nil {
 		t.Fatal("the demo does not say its port")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/demo"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // showDemo runs feedscale in an embedded world: an account, load, workers, and a consumer that
@@ -90,12 +91,15 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 			go s.press(keys, end)
 		}
 	}
-	screen.Show(program.View{Head: s.head, Table: s.table, Foot: s.foot, More: s.more})
-	if !screen.Live {
-		fmt.Fprintf(env.Stdout, "feedscale demo: %s/api/dashboard shows the same in a browser; Ctrl-C ends it\n", s.url)
-		fmt.Fprintf(env.Stdout, "in another terminal, %s has every command work on it\n", s.walk())
-	}
-	return host.Serve(ctx, func(ctx context.Context) error { return screen.Follow(ctx, host.TickForever) })
+	screen.Show(s.view)
+	return host.Serve(ctx, func(ctx context.Context) error {
+		return screen.Follow(ctx, func(ctx context.Context, took func(report.Tick)) error {
+			return host.TickForever(ctx, func(t report.Tick) {
+				took(t)
+				s.tell(screen)
+			})
+		})
+	})
 }
 
 // usualAddress is the default address of run and demo.

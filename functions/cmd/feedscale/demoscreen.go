@@ -63,8 +63,10 @@ func (s *demoScreen) walk() string {
 	return fmt.Sprintf(`eval "$(%s demo env%s)"`, os.Args[0], port)
 }
 
-func (s *demoScreen) head(style console.Style) []string {
-	lines := []string{style.Paint(style.Cut(fmt.Sprintf("feedscale demo  %s  %s/api/dashboard", s.now().Sub(s.started).Round(time.Second), s.url)), console.Bold)}
+// view is the table of feedscale run with added columns about the workers, the keys, and what to
+// watch while a fault is on.
+func (s *demoScreen) view(polled, groups []state.State, style console.Style) (lines, foot []string) {
+	lines = []string{style.Paint(style.Cut(fmt.Sprintf("feedscale demo  %s  %s/api/dashboard", s.now().Sub(s.started).Round(time.Second), s.url)), console.Bold)}
 	if s.keys {
 		var parts []string
 		for i, f := range s.world.Faults() {
@@ -76,11 +78,19 @@ func (s *demoScreen) head(style console.Style) []string {
 		}
 		lines = append(lines, strings.Join(append(parts, "q end"), " "))
 	}
-	return append(lines, "another terminal: "+s.walk(), "")
+	lines = append(lines, "another terminal: "+s.walk(), "")
+	lines = append(lines, program.Table(s.rows(polled, groups), style)...)
+	foot = []string{style.Paint(style.Cut("LAG pending, ? unknown and never zero; REPLICAS decided; RUNNING now; PARTITIONS with lag, of all"), console.Dim)}
+	if watch := s.world.Watch(); watch != "" {
+		for line := range strings.SplitSeq(console.Wrap("watch "+watch, "", style.Width), "\n") {
+			foot = append(foot, style.Paint(line, console.Yellow))
+		}
+	}
+	return lines, foot
 }
 
-// table is the table of feedscale run, with added columns about the workers.
-func (s *demoScreen) table(polled, groups []state.State, style console.Style) string {
+// rows adds what the world knows of each service.
+func (s *demoScreen) rows(polled, groups []state.State) [][]console.Cell {
 	services := s.world.Snapshot()
 	rows := console.ProcessorRows(polled, groups, false)
 	for i, row := range rows {
@@ -95,28 +105,15 @@ func (s *demoScreen) table(polled, groups []state.State, style console.Style) st
 		row = slices.Insert(row, len(row)-2, cells[:2]...) // before the column RU
 		rows[i] = slices.Insert(row, 6, cells[2])          // after the column REPLICAS
 	}
-	return console.ProcessorTable(rows, style)
+	return rows
 }
 
-// foot explains the columns and, while a fault is on, says what to watch.
-func (s *demoScreen) foot(style console.Style) []string {
-	lines := []string{style.Paint(style.Cut("LAG pending, ? unknown and never zero; REPLICAS decided; RUNNING now; PARTITIONS with lag, of all"), console.Dim)}
-	if watch := s.world.Watch(); watch != "" {
-		for line := range strings.Lines(console.Wrap("watch "+watch, "", style.Width)) {
-			lines = append(lines, style.Paint(strings.TrimSuffix(line, "\n"), console.Yellow))
-		}
-	}
-	return lines
-}
-
-// more returns a line for each new happening in the world.
-func (s *demoScreen) more() string {
-	var b strings.Builder
+// tell writes a line for each new happening in the world.
+func (s *demoScreen) tell(w io.Writer) {
 	for _, h := range s.world.Happenings() {
 		if h.Time.After(s.happened) {
 			s.happened = h.Time
-			fmt.Fprintf(&b, "%s  %s\n", program.Clock(h.Time), h.Text)
+			fmt.Fprintf(w, "%s  %s\n", program.Clock(h.Time), h.Text)
 		}
 	}
-	return b.String()
 }

@@ -144,14 +144,11 @@ func (r *runner) show(s config.Settings) {
 		scaler = "  KEDA at " + s.Scaler.Listen
 	}
 	started := r.env.Now()
-	r.screen.Show(program.View{
-		Head: func(style console.Style) []string {
-			since := r.env.Now().Sub(started).Round(time.Second)
-			return []string{style.Paint(style.Cut(fmt.Sprintf("feedscale run  %s  http://%s/api/dashboard%s", since, s.Listen, scaler)), console.Bold), ""}
-		},
-		Table: func(polled, groups []state.State, style console.Style) string {
-			polled = console.Arrange(console.Listing{Sort: "status"}, polled, report.New)
-			return console.ProcessorTable(console.ProcessorRows(polled, groups, false), style)
-		},
+	r.screen.Show(func(polled, groups []state.State, style console.Style) (lines, foot []string) {
+		since := r.env.Now().Sub(started).Round(time.Second)
+		head := style.Cut(fmt.Sprintf("feedscale run  %s  http://%s/api/dashboard%s", since, s.Listen, scaler))
+		polled = console.Arrange(console.Listing{Sort: "status"}, polled, report.New)
+		table := program.Table(console.ProcessorRows(polled, groups, false), style)
+		return append([]string{style.Paint(head, console.Bold), ""}, table...), nil
 	})
 }

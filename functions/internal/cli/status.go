@@ -17,6 +17,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // Status prints the last state of each processor, and what is wrong with it.
@@ -116,11 +117,11 @@ func (o statusOptions) watch(ctx context.Context, held app.Source) error {
 			fmt.Fprintf(o.env.Stderr, "feedscale: %v\n", err)
 		case screen.Live: // the times in the picture change always
 			before = &now
-			screen.Show(program.View{Head: func(style console.Style) []string {
+			screen.Show(func(_, _ []state.State, style console.Style) (lines, foot []string) {
 				var b strings.Builder
 				_ = console.WriteStatus(&b, all, o.listing, style) // a Builder never fails
-				return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-			}})
+				return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), nil
+			})
 		case before == nil || !reflect.DeepEqual(now, *before):
 			if before != nil && o.output == "table" {
 				fmt.Fprintln(o.env.Stdout)

@@ -30,17 +30,13 @@ type Screen struct {
 	provisioned    map[string]int // the RU/s of each container that a line last announced
 }
 
-// View is the content of a Screen. The picture is Head, Table and Foot; Table is cut if the picture
-// is too high. More returns lines to print above the next picture. A nil part is left out.
-type View struct {
-	Head, Foot func(style console.Style) []string
-	Table      func(polled, groups []state.State, style console.Style) string
-	More       func() string
-}
+// View makes the picture of what was polled so far: lines, of which as many are shown as there is
+// room for, and a foot.
+type View func(polled, groups []state.State, style console.Style) (lines, foot []string)
 
 const (
 	drawEvery    = 500 * time.Millisecond
-	summaryEvery = 10 // polls between two tables without a terminal
+	summaryEvery = 10 // polls between two pictures without a terminal
 
 	// The size of a terminal that does not report it.
 	usualWidth  = 80
@@ -84,16 +80,15 @@ func (s *Screen) Follow(ctx context.Context, poll func(context.Context, func(rep
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	drawing.Go(func() {
-		redraw := time.NewTicker(drawEvery)
-		defer redraw.Stop()
-		for ; ctx.Err() == nil; s.redraw(report.Tick{}) {
+		for ctx.Err() == nil && s.Live {
 			select {
-			case <-redraw.C:
+			case <-time.After(drawEvery):
 			case <-ctx.Done():
 			}
+			_, _ = s.Write(nil) // nobody could be told of an error
 		}
 	})
-	return poll(ctx, s.redraw)
+	return poll(ctx, s.show)
 }
 
 // Close ends the picture, which stays on the terminal.
@@ -105,23 +100,21 @@ func (s *Screen) Close() {
 	}
 }
 
-// redraw shows the result of a tick; the zero Tick changes only times.
-func (s *Screen) redraw(result report.Tick) {
+// show shows the result of a tick.
+func (s *Screen) show(result report.Tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var lines strings.Builder
 	if len(result.Polled) > 0 {
 		s.polled, s.groups = latest(s.polled, result.Polled), latest(s.groups, result.Groups)
 		if !s.Live && s.ticks%summaryEvery == 0 {
-			lines.WriteString(s.view.Table(s.polled, s.groups, console.Style{}))
+			picture, _ := s.view(s.polled, s.groups, console.Style{})
+			lines.WriteString(strings.Join(picture, "\n") + "\n")
 		}
 		s.ticks++
-		for _, p := range slices.Concat(result.Polled, result.Groups) {
-			s.tell(&lines, p)
-		}
 	}
-	if s.view.More != nil {
-		lines.WriteString(s.view.More())
+	for _, p := range slices.Concat(result.Polled, result.Groups) {
+		s.tell(&lines, p)
 	}
 	_ = s.draw(lines.String()) // nobody could be told of an error
 }
@@ -192,22 +185,13 @@ func (s *Screen) draw(lines string) error {
 
 // picture returns lines that are shorter than the terminal's.
 func (s *Screen) picture() []string {
+	if s.view == nil {
+		return nil
+	}
 	_, height, _ := size(s.env.Terminal)
 	style := s.env.Style()
 	style.Width, height = cmp.Or(style.Width, usualWidth)-1, cmp.Or(height, usualHeight)-1
-	part := func(of func(console.Style) []string) []string {
-		if of == nil {
-			return nil
-		}
-		return of(style)
-	}
-	lines, foot := part(s.view.Head), part(s.view.Foot)
-	switch {
-	case len(s.polled) > 0:
-		lines = append(lines, strings.Split(strings.TrimSuffix(s.view.Table(s.polled, s.groups, style), "\n"), "\n")...)
-	case s.view.Table != nil:
-		lines = append(lines, "waiting for the first poll")
-	}
+	lines, foot := s.view(s.polled, s.groups, style)
 	if room := max(1, height-len(foot)); len(lines) > room {
 		lines = append(lines[:room-1], fmt.Sprintf("… %d more lines", len(lines)-room+1))
 	}
@@ -216,4 +200,12 @@ func (s *Screen) picture() []string {
 		lines[i] = style.Cut(line)
 	}
 	return lines[:min(len(lines), height)]
+}
+
+// Table is console.ProcessorTable as lines of a View.
+func Table(rows [][]console.Cell, style console.Style) []string {
+	if len(rows) == 1 {
+		return []string{"waiting for the first poll"}
+	}
+	return strings.Split(strings.TrimSuffix(console.ProcessorTable(rows, style), "\n"), "\n")
 }
