@@ -77,21 +77,24 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 	_ = looks.Wait() // each has its own error
 	taken := make(map[string]bool)
 	for i, c := range candidates {
-		found.RequestCharge += seen[i].usage.Charge
-		if seen[i].err == nil && seen[i].Leases == 0 {
+		g, err, report := seen[i], seen[i].err, Report{}
+		found.RequestCharge += g.usage.Charge
+		switch {
+		case err != nil:
+		case g.Leases == 0:
+			continue
+		case !g.Whole && 2*g.Leases < g.Seen: // to search many other documents costs many request units
+			err = fmt.Errorf("only %d of its first %d documents are leases, so it is not searched; feedscale leases --connection %s --database %s --container %s searches it",
+				g.Leases, g.Seen, connection.Setting, c.Database, c.ID)
+		default:
+			report, err = survey{account, connection, c}.look(ctx, taken, now)
+		}
+		found.RequestCharge += report.RequestCharge
+		if err != nil {
+			found.Skipped = append(found.Skipped, Skipped{c.String(), err.Error()})
 			continue
 		}
-		why := seen[i].why(c, connection.Setting)
-		if why == "" {
-			report, err := survey{account: account, connection: connection, container: c}.look(ctx, taken, now)
-			if err == nil {
-				found.Leases = append(found.Leases, report)
-				found.RequestCharge += report.RequestCharge
-				continue
-			}
-			why = err.Error()
-		}
-		found.Skipped = append(found.Skipped, Skipped{c.String(), why})
+		found.Leases = append(found.Leases, report)
 	}
 	return found, nil
 }
@@ -120,16 +123,4 @@ type glance struct {
 	cosmos.Glance
 	usage cosmos.Usage
 	err   error
-}
-
-// why says why a container with leases is not searched; "" if it is. To search many other documents
-// costs many request units.
-func (g glance) why(c cosmos.Container, setting string) string {
-	switch {
-	case g.err != nil:
-		return g.err.Error()
-	case !g.Whole && 2*g.Leases < g.Seen:
-		return fmt.Sprintf("only %d of its first %d documents are leases, so it is not searched; feedscale leases --connection %s --database %s --container %s searches it", g.Leases, g.Seen, setting, c.Database, c.ID)
-	}
-	return ""
 }

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -43,13 +43,10 @@ func (e Entry) YAML() (string, error) {
 	text, err := yaml.Marshal(&list)
 	var b strings.Builder
 	for _, r := range string(text) {
-		switch {
-		case r == '\n' || !unseen(r):
+		if r == '\n' || !unseen(r) {
 			b.WriteRune(r)
-		case r <= math.MaxUint16:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		}
 	}
 	return b.String(), err
@@ -78,12 +75,17 @@ const toFill = "?"
 
 // propose makes the entry of a processor, or a draft with a note on what the user has to fill in.
 func (s survey) propose(r *Processor, o origin) {
+	note := func(format string, args ...any) { r.Note = new(fmt.Sprintf(format, args...)) }
+	host := s.connection.Host
 	e := Entry{Connection: s.connection.Setting, DatabaseID: toFill, ContainerID: toFill}
 	ownHost := r.AccountHost != nil
-	if ownHost {
-		e.ProcessorName, e.AccountHost = *r.ProcessorName, s.differing(*r.AccountHost)
-	} else {
+	if !ownHost {
 		e.ProcessorName, e.AccountHost = splitAnywhere(r.Head)
+	} else {
+		e.ProcessorName, e.AccountHost = *r.ProcessorName, *r.AccountHost
+		if e.AccountHost == host || e.AccountHost == strings.ToLower(host) {
+			e.AccountHost = "" // feedscale looks for these two
+		}
 	}
 	found := o.container != cosmos.Container{}
 	if found {
@@ -93,19 +95,23 @@ func (s survey) propose(r *Processor, o origin) {
 	switch {
 	case found && ownHost:
 	case ready:
-		r.Note = note("the ids join processor name and host: %s. These lines find the leases as they are; to show the name, move it from accountHost to processorName.%s", r.Head, s.elsewhere(o))
+		note("the ids join processor name and host: %s. These lines find the leases as they are; to show the name, move it from accountHost to processorName.", r.Head)
+		if !o.byRID { // another account may have a container of these names
+			*r.Note += fmt.Sprintf(" If that host is not one of account %s, connection has to be the setting of its own, and leaseConnection: %s.", host, s.connection.Setting)
+		}
 	case found:
-		r.Note = note("the ids begin with %q, which ends with no host: fill in processorName and accountHost, which they join", r.Head)
+		note("the ids begin with %q, which ends with no host: fill in processorName and accountHost, which they join", r.Head)
 	case len(o.readings) == 0:
-		r.Note = note("the ids are none that an SDK is known to write")
+		note("the ids are none that an SDK is known to write")
 		return
 	case len(o.readings) > 1:
-		r.Note = note("names with '_' in them do not tell the database from the container, nor does account %s: fill in what %s stands for", s.connection.Host, o.monitored())
-	case ownHost:
-		r.Note = note("account %s has no container %s: it was deleted or created anew, and these leases are left over", s.connection.Host, o.monitored())
-		return
+		note("names with '_' in them do not tell the database from the container, nor does account %s: fill in what %s stands for", host, o.monitored())
 	default:
-		r.Note = note("account %s has no container %s: it was deleted or created anew, and these leases are left over; or it is in another account, whose host ends %s: then fill in the setting that connects there, and the names", s.connection.Host, o.monitored(), r.Head)
+		note("account %s has no container %s: it was deleted or created anew, and these leases are left over", host, o.monitored())
+		if ownHost {
+			return
+		}
+		*r.Note += fmt.Sprintf("; or it is in another account, whose host ends %s: then fill in the setting that connects there, and the names", r.Head)
 		e.Connection, e.LeaseConnection = toFill, s.connection.Setting
 		if !o.byRID {
 			e.DatabaseID, e.ContainerID = o.readings[0].Database, o.readings[0].Container
@@ -121,50 +127,23 @@ func (s survey) propose(r *Processor, o origin) {
 		r.Entry = &e
 		return
 	}
-	if !ownHost && e.AccountHost == "" {
-		e.AccountHost = toFill
+	if !ownHost {
+		e.AccountHost = cmp.Or(e.AccountHost, toFill)
 	}
 	r.Draft = &e
 }
 
-// differing is the host of the ids, if feedscale would not find it: it looks for the host of the
-// connection, as it is and in lower case.
-func (s survey) differing(host string) string {
-	if host == s.connection.Host || host == strings.ToLower(s.connection.Host) {
-		return ""
-	}
-	return host
-}
-
-// elsewhere warns that another account may have a container of the same names.
-func (s survey) elsewhere(o origin) string {
-	if o.byRID {
-		return ""
-	}
-	return fmt.Sprintf(" If that host is not one of account %s, connection has to be the setting of its own, and leaseConnection: %s.", s.connection.Host, s.connection.Setting)
-}
+// hostAtEnd matches the longest host that a text ends with, after anything.
+var hostAtEnd = regexp.MustCompile(`(?s)^(.*?)([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)$`)
 
 // splitAnywhere splits a head with an unknown host into two parts that the processors file allows.
 // Where it splits does not matter, since leases are looked up by both joined. The host is "" if the
 // head ends with none.
 func splitAnywhere(head string) (processorName, host string) {
-	const others = "._-"
-	end := strings.LastIndexFunc(head, func(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune(others, r) })
-	host = head
-	if end >= 0 {
-		_, size := utf8.DecodeRuneInString(head[end:])
-		host = head[end+size:]
+	if parts := hostAtEnd.FindStringSubmatch(head); parts != nil {
+		return parts[1], parts[2]
 	}
-	host = strings.TrimLeft(host, others)
-	if host != strings.TrimRight(host, others) {
-		return head, ""
-	}
-	return strings.TrimSuffix(head, host), host
-}
-
-func note(format string, args ...any) *string {
-	text := fmt.Sprintf(format, args...)
-	return &text
+	return head, ""
 }
 
 // suggest names the entries. It drops those that the configuration refuses, and those that equal
@@ -177,23 +156,22 @@ func (s survey) suggest(processors []Processor, taken map[string]bool) {
 		if e == nil {
 			continue
 		}
+		drop := func(why string) { p.Entry, p.Note = nil, &why }
 		if p.Entry != nil {
 			same := *e
 			same.AccountHost = strings.ToLower(cmp.Or(e.AccountHost, s.connection.Host))
 			if twin := first[same]; twin != nil {
 				// The host with the case of Java's leases finds both.
 				twin.Entry.AccountHost = cmp.Or(e.AccountHost, twin.Entry.AccountHost)
-				p.Entry, p.Note = nil, note("the same processor as %s", twin.Prefix)
+				drop("the same processor as " + twin.Prefix)
 				continue
 			}
 			first[same] = p
 		}
 		e.Name = freeName(taken, e)
-		if p.Entry != nil {
-			if why := s.refused(*e); why != "" {
-				p.Entry, p.Note = nil, note("the processors file does not take these leases: %s", why)
-				continue
-			}
+		if why := s.refused(*e); p.Entry != nil && why != "" {
+			drop("the processors file does not take these leases: " + why)
+			continue
 		}
 		taken[e.Name] = true
 	}
@@ -208,8 +186,4 @@ func freeName(taken map[string]bool, e *Entry) string {
 		return config.FreeName(taken, cmp.Or(config.EntryName(container), account))
 	}
 	return config.FreeName(taken, e.ProcessorName, e.ProcessorName+"-"+container)
-}
-
-func isAlphanumeric(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }

@@ -53,9 +53,9 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 	if err != nil {
 		return nil, err
 	}
-	texts := make([]string, len(prefixes))
-	for i, prefix := range prefixes {
-		texts[i] = prefix.Text
+	var texts []string
+	for _, prefix := range prefixes {
+		texts = append(texts, prefix.Text)
 	}
 	documents, _, err := p.LeaseAccount.Leases(ctx, p.LeaseContainer, texts)
 	if err != nil && !errors.Is(err, cosmos.ErrMissing) {
@@ -86,9 +86,9 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 	}
 	switch {
 	case l.Leftover:
-		found.Note = given("other leases replaced this one: inspect those")
+		found.Note = new("other leases replaced this one: inspect those")
 	case l.Uncheckpointed(p.StartFrom):
-		found.Note = given("the lease has no checkpoint and its processor starts from now, so that only the memory of its owner knows the position")
+		found.Note = new("the lease has no checkpoint and its processor starts from now, so that only the memory of its owner knows the position")
 	default:
 		for _, share := range l.Shares {
 			if err := found.read(ctx, p, l, share, described.PartitionKey, count, contents); err != nil {
@@ -96,7 +96,7 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 			}
 		}
 		if len(found.Documents) == 0 {
-			found.Note = given("nothing is pending")
+			found.Note = new("nothing is pending")
 		}
 	}
 	return found, nil
@@ -123,18 +123,14 @@ func (f *Inspection) read(ctx context.Context, p poller.Processor, l *changefeed
 		return fmt.Errorf("range %s answers with empty pages, which do not say what is pending: ask again in a minute", share.Of.ID)
 	}
 	for _, item := range documents {
-		d := newPending(item, l.Mode, share.Of.ID, paths, answered)
-		if !contents {
-			d.Document = nil
-		}
-		f.Documents = append(f.Documents, d)
+		f.Documents = append(f.Documents, newPending(item, l.Mode, share.Of.ID, paths, answered, contents))
 	}
 	return nil
 }
 
 // newPending reads an item of the feed: a document or, in all-versions mode, an envelope. What cannot be
 // read stays unknown, since the document may be the odd one that the processor is stuck on.
-func newPending(item json.RawMessage, mode changefeed.Mode, rangeID string, paths []string, answered time.Time) Pending {
+func newPending(item json.RawMessage, mode changefeed.Mode, rangeID string, paths []string, answered time.Time, contents bool) Pending {
 	d, document, about, lsn, written := Pending{RangeID: rangeID}, item, item, "_lsn", "_ts"
 	if mode == changefeed.FullFidelity {
 		about, lsn, written = field(item, "metadata"), "lsn", "crts"
@@ -151,7 +147,10 @@ func newPending(item json.RawMessage, mode changefeed.Mode, rangeID string, path
 		}
 	}
 	if document != nil {
-		d.Bytes, d.Document = new(len(document)), document
+		d.Bytes = new(len(document))
+	}
+	if contents {
+		d.Document = document
 	}
 	for _, path := range paths {
 		names := strings.Split(strings.TrimPrefix(path, "/"), "/")

@@ -23,15 +23,14 @@ type origin struct {
 
 // head is the processor name and the host; "" if the readings differ.
 func (o origin) head() string {
-	if len(o.readings) == 0 {
-		return ""
-	}
-	for _, r := range o.readings[1:] {
-		if r.Head != o.readings[0].Head {
+	head := ""
+	for i, r := range o.readings {
+		if i > 0 && r.Head != head {
 			return ""
 		}
+		head = r.Head
 	}
-	return o.readings[0].Head
+	return head
 }
 
 // monitored is the monitored container by its names, or else as the ids have it.
@@ -61,87 +60,73 @@ type question struct {
 
 type answer struct {
 	container cosmos.Container // zero if there is none
+	usage     cosmos.Usage
 	err       error
 }
 
-// origins finds the origin of each processor's leases. Equal questions are asked once.
+// origins finds the origin of each processor's leases. Equal questions are asked once, all of them
+// together: the account bounds its concurrent requests.
 func (s survey) origins(ctx context.Context, found []changefeed.FoundProcessor, usage *cosmos.Usage) []origin {
 	origins := make([]origin, len(found))
 	answers := make(map[question]*answer)
 	for i, f := range found {
-		origins[i] = s.read(f)
+		if r, ok := changefeed.ReadRIDs(f.Prefix); ok {
+			origins[i] = origin{FoundProcessor: f, readings: []changefeed.PrefixReading{r}, byRID: true}
+		} else {
+			origins[i] = origin{FoundProcessor: f, readings: changefeed.ReadNames(f.Prefix, s.connection.Host)}
+		}
 		for _, q := range origins[i].questions() {
 			answers[q] = &answer{}
 		}
 	}
-	s.ask(ctx, answers, usage)
+	var asking sync.WaitGroup
+	for q, a := range answers {
+		asking.Go(func() { *a = s.ask(ctx, q) })
+	}
+	asking.Wait()
+	for _, a := range answers {
+		usage.Add(a.usage)
+	}
 	for i := range origins {
 		origins[i].confirm(answers)
 	}
 	return origins
 }
 
-func (s survey) read(f changefeed.FoundProcessor) origin {
-	if r, ok := changefeed.ReadRIDs(f.Prefix); ok {
-		return origin{FoundProcessor: f, readings: []changefeed.PrefixReading{r}, byRID: true}
-	}
-	return origin{FoundProcessor: f, readings: changefeed.ReadNames(f.Prefix, s.connection.Host)}
-}
-
-func (o origin) questions() []question {
-	if len(o.readings) > maxReadings {
-		return nil
-	}
-	questions := make([]question, len(o.readings))
-	for i, r := range o.readings {
-		questions[i] = question{r.Database, r.Container, o.byRID}
+func (o origin) questions() (questions []question) {
+	if len(o.readings) <= maxReadings {
+		for _, r := range o.readings {
+			questions = append(questions, question{r.Database, r.Container, o.byRID})
+		}
 	}
 	return questions
 }
 
-// ask answers all questions. The account bounds its concurrent requests.
-func (s survey) ask(ctx context.Context, answers map[question]*answer, usage *cosmos.Usage) {
-	var (
-		mu sync.Mutex // guards usage
-		wg sync.WaitGroup
-	)
-	for q, a := range answers {
-		wg.Go(func() {
-			var spent cosmos.Usage
-			a.container, spent, a.err = s.find(ctx, q)
-			mu.Lock()
-			usage.Add(spent)
-			mu.Unlock()
-		})
-	}
-	wg.Wait()
-}
-
-func (s survey) find(ctx context.Context, q question) (cosmos.Container, cosmos.Usage, error) {
+func (s survey) ask(ctx context.Context, q question) (a answer) {
 	if q.byRID {
-		c, usage, err := s.account.NamesOf(ctx, q.database, q.container)
-		if errors.Is(err, cosmos.ErrMissing) {
-			err = nil
+		a.container, a.usage, a.err = s.account.NamesOf(ctx, q.database, q.container)
+		if errors.Is(a.err, cosmos.ErrMissing) {
+			a.err = nil
 		}
-		return c, usage, err
+		return a
 	}
-	c := cosmos.Container{Database: q.database, ID: q.container}
-	has, usage, err := s.account.Has(ctx, c)
-	if !has {
-		c = cosmos.Container{}
+	c, has := cosmos.Container{Database: q.database, ID: q.container}, false
+	if has, a.usage, a.err = s.account.Has(ctx, c); has {
+		a.container = c
 	}
-	return c, usage, err
+	return a
 }
 
 // confirm keeps the readings whose container exists.
 func (o *origin) confirm(answers map[question]*answer) {
 	var confirmed []changefeed.PrefixReading
 	for i, q := range o.questions() {
-		switch a := answers[q]; {
-		case a.err != nil:
+		a := answers[q]
+		if a.err != nil {
 			o.err = fmt.Errorf("the monitored container could not be looked up: %w", a.err)
 			return
-		case a.container != cosmos.Container{}:
+		}
+		if a.container != (cosmos.Container{}) {
 			confirmed = append(confirmed, o.readings[i])
 			o.container = a.container
 		}

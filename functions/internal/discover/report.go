@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -69,12 +70,15 @@ func (s survey) report(o origin, now time.Time) Processor {
 		r.DatabaseID, r.ContainerID = &o.container.Database, &o.container.ID
 	}
 	for _, m := range o.Modes {
-		r.Modes = append(r.Modes, modeName(m))
+		name := "incremental"
+		if m == changefeed.FullFidelity {
+			name = "all versions and deletes"
+		}
+		r.Modes = append(r.Modes, name)
 	}
 	r.sumUp(o.Leases, now)
 	if o.err != nil {
-		text := o.err.Error()
-		r.Error = &text
+		r.Error = new(o.err.Error())
 		return r
 	}
 	s.propose(&r, o)
@@ -83,63 +87,32 @@ func (s survey) report(o origin, now time.Time) Processor {
 
 // sumUp adds the owners, by name, the renewals, and what cannot be read.
 func (p *Processor) sumUp(leases []changefeed.LeaseDocument, now time.Time) {
-	owners := map[string]Owner{}
+	owners := make(map[string]Owner)
 	for _, l := range leases {
 		if l.Err != nil {
 			p.Unreadable = append(p.Unreadable, Unreadable{l.ID, l.Err.Error()})
 			continue
 		}
-		renewed := secondsSince(l.Time, now)
-		p.NewestSeconds, p.OldestSeconds = newer(p.NewestSeconds, renewed), older(p.OldestSeconds, renewed)
-		if l.Owner != "" {
-			o := owners[l.Owner]
-			o.Name, o.Partitions, o.RenewedSeconds = l.Owner, o.Partitions+1, newer(o.RenewedSeconds, renewed)
-			o.Live = o.Live || now.Sub(l.Time) <= leaseExpiration
-			owners[l.Owner] = o
+		o := owners[l.Owner]
+		o.Name, o.Partitions, o.Live = l.Owner, o.Partitions+1, o.Live || now.Sub(l.Time) <= leaseExpiration
+		if !l.Time.IsZero() {
+			renewed := max(0, int64(now.Sub(l.Time).Seconds())) // clocks differ
+			p.NewestSeconds = least(p.NewestSeconds, renewed)
+			p.OldestSeconds = new(max(renewed, *cmp.Or(p.OldestSeconds, &renewed)))
+			o.RenewedSeconds = least(o.RenewedSeconds, renewed)
 		}
+		owners[l.Owner] = o
 	}
+	delete(owners, "") // nobody
 	for _, name := range slices.Sorted(maps.Keys(owners)) {
 		p.Owners = append(p.Owners, owners[name])
 	}
 }
 
-// newer returns the lower of two ages in seconds, of which nil is unknown; older the greater.
-func newer(a, b *int64) *int64 {
-	if a == nil || b != nil && *b < *a {
-		return b
-	}
-	return a
-}
-
-func older(a, b *int64) *int64 {
-	if a == nil || b != nil && *b > *a {
-		return b
-	}
-	return a
-}
+// least returns the lower of two numbers; nil is none.
+func least(a *int64, b int64) *int64 { return new(min(b, *cmp.Or(a, &b))) }
 
 // Complete reports whether everything could be read and looked up.
 func (r Report) Complete() bool {
-	for _, p := range r.Processors {
-		if p.Error != nil || len(p.Unreadable) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func modeName(m changefeed.Mode) string {
-	if m == changefeed.FullFidelity {
-		return "all versions and deletes"
-	}
-	return "incremental"
-}
-
-// secondsSince is at least 0, since clocks differ; nil if t is zero.
-func secondsSince(t, now time.Time) *int64 {
-	if t.IsZero() {
-		return nil
-	}
-	seconds := max(0, int64(now.Sub(t).Seconds()))
-	return &seconds
+	return !slices.ContainsFunc(r.Processors, func(p Processor) bool { return p.Error != nil || len(p.Unreadable) > 0 })
 }
