@@ -4,11 +4,14 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"net"
+	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/actions/kubernetes"
+	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/scaler"
 )
 
@@ -16,13 +19,13 @@ import (
 func clusterKinds() actions.Kinds { return actions.Kinds{kubernetes.Kind()} }
 
 // newScaler makes KEDA's external scaler, for the commands that serve it.
-func newScaler(o cli.ScalerOptions) (func(context.Context, net.Listener) error, error) {
-	s, err := scaler.New(scaler.Options{
-		Source: o.Answers, Interval: o.Interval, Log: o.Log,
-		TLS: scaler.TLS{CertFile: o.CertFile, KeyFile: o.KeyFile, ClientCAFile: o.ClientCAFile},
+func newScaler(s config.Scaler, answers cli.ScalerAnswers, interval time.Duration, log *slog.Logger) (func(context.Context, net.Listener) error, error) {
+	server, err := scaler.New(scaler.Options{
+		Source: answers, Interval: interval, Log: log,
+		TLS: scaler.TLS{CertFile: s.CertFile, KeyFile: s.KeyFile, ClientCAFile: s.ClientCAFile},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.Serve, nil
+	return server.Serve, nil
 }

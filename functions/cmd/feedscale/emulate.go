@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/feedscale/feedscale/functions/internal/program"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/demo"
 	"github.com/feedscale/feedscale/pkg/emulator"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
@@ -116,7 +117,15 @@ func (o *standIns) serve(ctx context.Context, env program.Env, file string) erro
 		return program.Usage(errors.New("--load: needs a container to write to, as in --container shop/orders:4 --container shop/leases"))
 	}
 	o.Logger = slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	stand, ca, err := o.start()
+	ca := ""
+	if o.withTLS {
+		var err error
+		if o.Cosmos.TLS, ca, err = emulator.LoadCertificate(o.certificates, time.Now()); err != nil {
+			return program.Usage(err)
+		}
+		o.ServiceBus.TLS = o.Cosmos.TLS
+	}
+	stand, err := emulator.Start(o.Options)
 	if err != nil {
 		return program.Usage(err)
 	}
@@ -182,13 +191,12 @@ func (o *standIns) read(name string) error {
 	if name == "" {
 		return nil
 	}
-	f, err := os.Open(name)
+	text, err := bounded.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	var more world
-	dec := yaml.NewDecoder(f)
+	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(&more); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w", name, err)
@@ -196,18 +204,6 @@ func (o *standIns) read(name string) error {
 	o.Databases, o.Containers = append(o.Databases, more.Databases...), append(o.Containers, more.Containers...)
 	o.ServiceBus.Queues, o.ServiceBus.Topics = append(o.ServiceBus.Queues, more.Queues...), append(o.ServiceBus.Topics, more.Topics...)
 	return nil
-}
-
-// start starts the stand-ins. ca is the certificate file that clients must trust; "" without TLS.
-func (o *standIns) start() (stand *emulator.Emulator, ca string, err error) {
-	if o.withTLS {
-		if o.Cosmos.TLS, ca, err = emulator.LoadCertificate(o.certificates, time.Now()); err != nil {
-			return nil, "", err
-		}
-		o.ServiceBus.TLS = o.Cosmos.TLS
-	}
-	stand, err = emulator.Start(o.Options)
-	return stand, ca, err
 }
 
 // amqpsPort is the port of AMQP over TLS. Some clients cannot use another.

@@ -77,46 +77,43 @@ func runImport(env program.Env, names []string, to string) error {
 // readFiles reads files, standard input for -, and the importable files of folders. The error names
 // every file that cannot be read.
 func readFiles(env program.Env, names []string) (files []importer.File, mistakes yamltree.Mistakes) {
-	fail := func(name string, err error) {
+	add := func(name string, text []byte, err error) {
+		if err == nil {
+			files = append(files, importer.File{Name: name, Text: text})
+			return
+		}
 		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err
 		}
 		mistakes = append(mistakes, yamltree.Mistake{File: name, Text: "cannot be read (" + err.Error() + ")"})
 	}
-	add := func(name string, text []byte, err error) {
-		if err != nil {
-			fail(name, err)
-			return
-		}
-		files = append(files, importer.File{Name: name, Text: text})
-	}
 	for _, name := range names {
 		info, err := os.Stat(name)
-		if name == "-" {
+		switch {
+		case name == "-":
 			text, err := bounded.Read("standard input", env.Stdin)
 			add("standard input", text, err)
-			continue
-		} else if err != nil || !info.IsDir() {
+		case err != nil || !info.IsDir():
 			text, err := bounded.ReadFile(name)
 			add(name, text, err)
-			continue
-		}
-		before := len(files)
-		err = filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.Type().IsRegular() {
-				return err
+		default:
+			before := len(files)
+			err := filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+				if err != nil || !entry.Type().IsRegular() {
+					return err
+				}
+				text, err := bounded.ReadFile(path)
+				if err != nil || ofKEDAOrFunctions(path, string(text)) {
+					add(path, text, err)
+				}
+				return nil
+			})
+			if err == nil && len(files) == before {
+				err = errors.New("no file below it is of KEDA or Azure Functions")
 			}
-			text, err := bounded.ReadFile(path)
-			if err != nil || ofKEDAOrFunctions(path, string(text)) {
-				add(path, text, err)
+			if err != nil {
+				add(name, nil, err)
 			}
-			return nil
-		})
-		if err == nil && len(files) == before {
-			err = errors.New("no file below it is of KEDA or Azure Functions")
-		}
-		if err != nil {
-			fail(name, err)
 		}
 	}
 	return files, mistakes

@@ -5,10 +5,13 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
+	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/pkg/actions"
+	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // The build of make run leaves out client-go and gRPC, which are half of the tool's size and are
@@ -16,6 +19,6 @@ import (
 
 func clusterKinds() actions.Kinds { return nil }
 
-func newScaler(cli.ScalerOptions) (func(context.Context, net.Listener) error, error) {
+func newScaler(config.Scaler, cli.ScalerAnswers, time.Duration, *slog.Logger) (func(context.Context, net.Listener) error, error) {
 	return nil, errors.New("the build of make run has no external scaler: go build ./functions/cmd/feedscale has it")
 }

@@ -51,7 +51,7 @@ func runCheck(ctx context.Context, env program.Env, o checkOptions, kinds action
 		}
 		return console.WriteChecks(env.Stdout, found, o.failures, env.Style())
 	}
-	c, err := readConfig(env, o.file)
+	c, err := readNamed(env, o.file, o.names)
 	if err != nil {
 		if o.output == "json" {
 			_ = write(check.Misconfigured(err)) // err is worse
@@ -59,9 +59,6 @@ func runCheck(ctx context.Context, env program.Env, o checkOptions, kinds action
 		return err
 	}
 	if len(o.names) > 0 {
-		if err := known(c, o.names); err != nil {
-			return err
-		}
 		c.Processors = slices.DeleteFunc(c.Processors, func(p config.Processor) bool { return !slices.Contains(o.names, p.Name) })
 		c.Groups = slices.DeleteFunc(c.Groups, func(g config.Group) bool {
 			return !slices.ContainsFunc(c.Processors, func(p config.Processor) bool { return p.Group == g.Name })

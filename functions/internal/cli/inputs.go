@@ -69,15 +69,16 @@ func names(c config.Config) []string {
 	return all
 }
 
-// known refuses names that no processor has.
-func known(c config.Config, given []string) error {
+// readNamed is readConfig, and refuses names that no processor has.
+func readNamed(env program.Env, file string, given []string) (config.Config, error) {
+	c, err := readConfig(env, file)
 	all := names(c)
 	for _, name := range given {
-		if !slices.Contains(all, name) {
-			return program.Unknown("processor", name, all)
+		if err == nil && !slices.Contains(all, name) {
+			err = program.Unknown("processor", name, all)
 		}
 	}
-	return nil
+	return c, err
 }
 
 // misused turns an error into the Failure of bad usage.

@@ -32,12 +32,9 @@ func Inspect(env program.Env) *cobra.Command {
 		f.Mistake(len(args) != 2, "name a processor and one of its partitions, as in feedscale inspect orders 3; feedscale poll --dry-run --partitions lists them")
 	})
 	f.Run(func(ctx context.Context, args []string) error {
-		c, err := readConfig(env, file)
-		if err != nil {
-			return err
-		}
 		name := args[0]
-		if err := known(c, args[:1]); err != nil {
+		c, err := readNamed(env, file, args[:1])
+		if err != nil {
 			return err
 		}
 		at := slices.IndexFunc(c.Processors, func(p config.Processor) bool { return p.Name == name })

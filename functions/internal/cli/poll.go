@@ -51,11 +51,8 @@ type pollOptions struct {
 }
 
 func poll(ctx context.Context, env program.Env, o pollOptions, names []string) error {
-	c, err := readConfig(env, o.file)
+	c, err := readNamed(env, o.file, names)
 	if err != nil {
-		return err
-	}
-	if err := known(c, names); err != nil {
 		return err
 	}
 	// A person reads events and log below the table, and a log without a level as sentences.

@@ -125,7 +125,7 @@ func (r *runner) serve(ctx context.Context, c *config.Config) error {
 	if listener == nil {
 		return h.Serve(ctx, tick)
 	}
-	serve, err := misused(r.scaler(ScalerOptions{Scaler: c.Settings.Scaler, Answers: h.Answers(), Log: r.log}))
+	serve, err := misused(r.scaler(c.Settings.Scaler, h.Answers(), 0, r.log))
 	if err != nil {
 		return err
 	}

@@ -20,18 +20,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// NewScaler makes KEDA's external scaler. Its error is about the certificates. serve answers on a
-// listener until ctx ends. It is a parameter of commands, since the deployed handler must not link
-// gRPC.
-type NewScaler func(o ScalerOptions) (serve func(ctx context.Context, l net.Listener) error, err error)
-
-// ScalerOptions are the parameters of a scaler.
-type ScalerOptions struct {
-	config.Scaler
-	Answers  ScalerAnswers
-	Interval time.Duration // between two looks at the processor of a stream; 0 = Answers tell of each change
-	Log      *slog.Logger
-}
+// NewScaler makes KEDA's external scaler. Its error is about the certificates. interval is the time
+// between two looks at the processor of a stream; 0 = the answers tell of each change. serve answers
+// on a listener until ctx ends. It is a parameter of commands, since the deployed handler must not
+// link gRPC.
+type NewScaler func(s config.Scaler, answers ScalerAnswers, interval time.Duration, log *slog.Logger) (serve func(context.Context, net.Listener) error, err error)
 
 // ScalerAnswers are the answers of a scaler (package scaler, Source).
 type ScalerAnswers interface {
@@ -110,7 +103,7 @@ func serveScaler(ctx context.Context, env program.Env, o scalerOptions, scaler N
 		}
 		answers = tellByEvents(ctx, consumer, o.events.Path(), answers, log)
 	}
-	serve, err := misused(scaler(ScalerOptions{Scaler: settings.Scaler, Answers: answers, Interval: o.interval, Log: log}))
+	serve, err := misused(scaler(settings.Scaler, answers, o.interval, log))
 	if err != nil {
 		return err
 	}
