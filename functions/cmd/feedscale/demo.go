@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/bounded"
@@ -23,24 +21,20 @@ import (
 
 // showDemo runs feedscale in an embedded world: an account, load, workers, and a consumer that
 // starts and stops them by the scale events.
-func showDemo(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "demo [env [PORT]]", Short: "run a world of embedded processors under load; with env, print its settings", GroupID: program.GroupTry,
-		Example:     "feedscale demo\nfeedscale demo --duration 1m\neval \"$(feedscale demo env)\"",
-		Annotations: program.Settings("FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "NO_COLOR"),
-		Args:        cobra.ArbitraryArgs,
-	}
-	duration := c.Flags().Duration("duration", 0, "end after so long; 0 = at Ctrl-C")
-	c.RunE = func(c *cobra.Command, args []string) error {
+func showDemo(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "demo [env [PORT]]", "run a world of embedded processors under load; with env, print its settings", program.GroupTry
+	f.Example = "feedscale demo\nfeedscale demo --duration 1m\neval \"$(feedscale demo env)\""
+	f.Settings("FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "NO_COLOR")
+	duration := f.Duration("duration", 0, "end after so long; 0 = at Ctrl-C")
+	f.Run(func(ctx context.Context, args []string) error {
 		switch {
 		case len(args) == 0:
-			return runDemo(c.Context(), env, *duration)
+			return runDemo(ctx, env, *duration)
 		case len(args) < 3 && args[0] == "env":
-			return printDemoEnviron(c.Context(), env, strings.Join(args[1:], ""))
+			return printDemoEnviron(ctx, env, strings.Join(args[1:], ""))
 		}
 		return program.Usage(fmt.Errorf("allowed are no arguments, env, and env PORT, not %q", strings.Join(args, " ")))
-	}
-	return c
+	})
 }
 
 func runDemo(ctx context.Context, env program.Env, duration time.Duration) error {

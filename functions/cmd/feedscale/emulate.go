@@ -17,7 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -45,13 +44,9 @@ type world struct {
 }
 
 // emulate serves the stand-ins until it is interrupted.
-func emulate(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "emulate [env]", Short: "serve stand-ins for Cosmos DB and Service Bus; with env, print their settings", GroupID: program.GroupTry,
-		Example: "feedscale emulate --container shop/orders:4:/customerId --container shop/leases --queue scale-events\neval \"$(feedscale emulate env)\"",
-		Args:    cobra.ArbitraryArgs,
-	}
-	f := c.Flags()
+func emulate(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "emulate [env]", "serve stand-ins for Cosmos DB and Service Bus; with env, print their settings", program.GroupTry
+	f.Example = "feedscale emulate --container shop/orders:4:/customerId --container shop/leases --queue scale-events\neval \"$(feedscale emulate env)\""
 	var o standIns
 	f.StringVar(&o.Cosmos.Addr, "cosmos", "127.0.0.1:8081", "address of the Cosmos DB stand-in; port 0 is any free one")
 	f.StringVar(&o.ServiceBus.Addr, "servicebus", "", "address of the Service Bus stand-in; port 0 is any free one (default 127.0.0.1:5672, with --tls 127.0.0.1:5671)")
@@ -91,7 +86,7 @@ func emulate(env program.Env) *cobra.Command {
 		t := o.topic(part[0])
 		t.Subscriptions = append(t.Subscriptions, servicebusfake.SubscriptionSpec{Name: part[1], RequiresSession: part[2] != ""})
 	})
-	c.RunE = func(c *cobra.Command, args []string) error {
+	f.Run(func(ctx context.Context, args []string) error {
 		if o.withTLS {
 			o.ServiceBus.Addr = cmp.Or(o.ServiceBus.Addr, loopback+amqpsPort)
 		}
@@ -100,12 +95,11 @@ func emulate(env program.Env) *cobra.Command {
 		case "env":
 			return o.printEnviron(env)
 		case "":
-			return o.serve(c.Context(), env, *file)
+			return o.serve(ctx, env, *file)
 		default:
 			return program.Usage(fmt.Errorf("unexpected argument %q; allowed are none and env", name))
 		}
-	}
-	return c
+	})
 }
 
 // serve serves until ctx ends.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/importer"
@@ -21,25 +20,21 @@ import (
 
 // importFiles makes a processors file from files of KEDA and of Azure Functions. The deployed
 // handler does not link it.
-func importFiles(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "import FILE...", Short: "make a processors file from KEDA's ScaledObjects or from Functions triggers", GroupID: program.GroupWork,
-		Example: "feedscale import scaledobject.yaml --config processors.yaml\nfeedscale import host.json */function.json local.settings.json\n" +
-			"feedscale import deploy/   # of a folder, what can be imported\nkubectl get scaledobjects,triggerauthentications -A -o yaml | feedscale import -",
-		Args: cobra.ArbitraryArgs,
-	}
-	to := c.Flags().String("config", "", "the file to write, which must not exist (default standard output)")
-	c.Flags().StringP("output", "o", "yaml", "yaml, the only form")
-	c.RunE = func(c *cobra.Command, names []string) error {
-		if form := c.Flag("output").Value.String(); form != "yaml" {
-			return program.Usage(fmt.Errorf("--output is %q; allowed is yaml. --config names the file to write", form))
+func importFiles(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "import FILE...", "make a processors file from KEDA's ScaledObjects or from Functions triggers", program.GroupWork
+	f.Example = "feedscale import scaledobject.yaml --config processors.yaml\nfeedscale import host.json */function.json local.settings.json\n" +
+		"feedscale import deploy/   # of a folder, what can be imported\nkubectl get scaledobjects,triggerauthentications -A -o yaml | feedscale import -"
+	to := f.String("config", "", "the file to write, which must not exist (default standard output)")
+	form := f.StringP("output", "o", "yaml", "yaml, the only form")
+	f.Run(func(_ context.Context, names []string) error {
+		if *form != "yaml" {
+			return program.Usage(fmt.Errorf("--output is %q; allowed is yaml. --config names the file to write", *form))
 		}
 		if len(names) == 0 {
 			return program.Usage(errors.New("name the files to import, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json"))
 		}
 		return runImport(env, names, *to)
-	}
-	return c
+	})
 }
 
 func runImport(env program.Env, names []string, to string) error {

@@ -48,7 +48,7 @@ func TestTheUsageListsEveryCommand(t *testing.T) {
 func TestEveryCommandListsItsFlags(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands() {
-		name := c(program.Env{}).Name()
+		name := c.Make(program.Env{}).Name()
 		status, stdout, stderr := run(t, name, "--help")
 		if status != 0 || !strings.HasPrefix(stdout, "usage: feedscale "+name) || stderr != "" {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", name, status, stdout, stderr)
@@ -106,7 +106,7 @@ func TestEmulateEnvPrintsWhatAnotherTerminalTakesOver(t *testing.T) {
 func TestNoFlagShowsItsTypeTwice(t *testing.T) {
 	t.Parallel()
 	for _, command := range commands() {
-		c := command(program.Env{})
+		c := command.Make(program.Env{})
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			kind, usage := pflag.UnquoteUsage(f)
 			if slices.Contains(strings.FieldsFunc(usage, func(r rune) bool { return !unicode.IsLetter(r) }), kind) {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -17,13 +15,10 @@ import (
 // Check tries every name and permission that the configuration needs, and says how to fix each
 // problem. It sends no event. Kinds that can tell what else scales a target are asked.
 func Check(kinds actions.Kinds) program.Command {
-	return func(env program.Env) *cobra.Command {
-		c := &cobra.Command{
-			Use: "check [NAME...]", Short: "try every name and permission, and say how to fix each problem", GroupID: program.GroupWork,
-			Example:     "feedscale check\nfeedscale check --failed orders\nfeedscale check --output json | jq '.checks[] | select(.status == \"fail\")'",
-			Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "NO_COLOR", "COLUMNS"),
-		}
-		f := program.FlagsOf(c)
+	return func(env program.Env, f *program.Flags) {
+		f.Use, f.Short, f.GroupID = "check [NAME...]", "try every name and permission, and say how to fix each problem", program.GroupWork
+		f.Example = "feedscale check\nfeedscale check --failed orders\nfeedscale check --output json | jq '.checks[] | select(.status == \"fail\")'"
+		f.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "NO_COLOR", "COLUMNS")
 		o := checkOptions{timeout: time.Minute}
 		configFlag(f, env, &o.file)
 		f.Output(&o.output, "table", "json")
@@ -33,7 +28,6 @@ func Check(kinds actions.Kinds) program.Command {
 			o.names = names
 			return runCheck(ctx, env, o, kinds)
 		})
-		return c
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -23,13 +21,10 @@ const maxConsumers = 1024
 
 // Consume acts on the scale events of a queue or subscription until it is stopped.
 func Consume(kinds actions.Kinds) program.Command {
-	return func(env program.Env) *cobra.Command {
-		c := &cobra.Command{
-			Use: "consume", Short: "act on the scale events of a queue or subscription", GroupID: program.GroupAct,
-			Example:     "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/scale-events feedscale consume --action kubernetes\nFEEDSCALE_EVENTS=servicebus:SERVICEBUS/decisions/Subscriptions/mine feedscale consume | jq .data.desiredReplicas",
-			Annotations: program.Settings("FEEDSCALE_EVENTS", "FEEDSCALE_WEBHOOK_SECRET", "FEEDSCALE_LOG_LEVEL"),
-		}
-		f := program.FlagsOf(c)
+	return func(env program.Env, f *program.Flags) {
+		f.Use, f.Short, f.GroupID = "consume", "act on the scale events of a queue or subscription", program.GroupAct
+		f.Example = "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/scale-events feedscale consume --action kubernetes\nFEEDSCALE_EVENTS=servicebus:SERVICEBUS/decisions/Subscriptions/mine feedscale consume | jq .data.desiredReplicas"
+		f.Settings("FEEDSCALE_EVENTS", "FEEDSCALE_WEBHOOK_SECRET", "FEEDSCALE_LOG_LEVEL")
 		action := kinds[0].Name
 		o := servicebus.ConsumerOptions{Concurrency: 16}
 		f.Choice(&action, "action", "", "way", kinds.Summary(), kinds.Names()...)
@@ -41,53 +36,53 @@ func Consume(kinds actions.Kinds) program.Command {
 		f.BoolVar(&o.Sessions, "sessions", false, "the queue or subscription requires sessions")
 		program.Number(f, &o.Concurrency, "concurrency", program.WholeNumbers, 1, maxConsumers, "how many processors to act on at once")
 		dryRun := f.Bool("dry-run", false, "log each action in place of doing it; the events are completed all the same")
-		c.RunE = func(c *cobra.Command, _ []string) error { // it adds mistakes
-			return consume(c.Context(), env, f, kinds, action, o, *dryRun)
-		}
-		return c
+		var settings config.Settings
+		var connections *connect.Connections
+		var acting actions.Handler
+		var caution string
+		f.Check(func([]string) {
+			var err error
+			settings, err = config.ReadSettings(env.Environ)
+			f.Wrong(err)
+			place := strings.ToLower(strings.TrimSpace(env.Getenv("FEEDSCALE_EVENTS")))
+			f.Mistake(slices.Contains([]string{"", "stdout:"}, place), "FEEDSCALE_EVENTS: names no queue to consume from; allowed are servicebus:SETTING/QUEUE "+
+				"and servicebus:SETTING/TOPIC/Subscriptions/NAME, where SETTING is the name of a setting with a Service Bus connection")
+			connections = connect.New(settings)
+			o.Log = program.NewLog(env.Stderr, settings.LogLevel)
+			kind, _ := kinds.Find(action)
+			caution = kind.Caution
+			acting = actions.Handler{Log: o.Log, DryRun: *dryRun}
+			acting.Action, err = kind.New(actions.Options{
+				Flag:     func(name string) string { return f.Lookup(name).Value.String() },
+				Secret:   settings.WebhookSecret.Reveal(),
+				Identity: func() (azcore.TokenCredential, error) { return connections.Credential(config.Identity{}) },
+				Stdout:   console.Lines{Writer: env.Stdout},
+				Log:      o.Log,
+			})
+			f.Wrong(err)
+			for _, other := range kinds {
+				for _, flag := range other.Flags {
+					f.Mistake(other.Name != action && f.Changed(flag.Name), "--%s: needs --action %s; leave it out, or name that action", flag.Name, other.Name)
+				}
+			}
+		})
+		f.Run(func(ctx context.Context, _ []string) error {
+			consumer, err := misused(connections.Consumer(settings.Events, o))
+			if err != nil {
+				return err
+			}
+			o.Log.Info("consuming", "namespace", settings.Events.ServiceBus.Namespace, "queue", settings.Events.Path(), "action", action, "dryRun", *dryRun, "version", env.Version)
+			if caution != "" {
+				o.Log.Warn(caution, "action", action)
+			}
+			err = consumer.Run(ctx, acting.Handle)
+			if ctx.Err() != nil {
+				o.Log.Info("consuming ends", "cause", context.Cause(ctx).Error())
+			}
+			if refusal, ok := errors.AsType[*servicebus.Refusal](err); ok && refusal.Kind == servicebus.WrongEntity {
+				return fmt.Errorf("%w (FEEDSCALE_EVENTS=servicebus:%s/%s/Subscriptions/SUBSCRIPTION)", err, settings.Events.ServiceBus.Setting, settings.Events.Queue)
+			}
+			return err
+		})
 	}
-}
-
-func consume(ctx context.Context, env program.Env, f *program.Flags, kinds actions.Kinds, action string, o servicebus.ConsumerOptions, dryRun bool) error {
-	settings, err := config.ReadSettings(env.Environ)
-	f.Wrong(err)
-	place := strings.ToLower(strings.TrimSpace(env.Getenv("FEEDSCALE_EVENTS")))
-	f.Mistake(slices.Contains([]string{"", "stdout:"}, place), "FEEDSCALE_EVENTS: names no queue to consume from; allowed are servicebus:SETTING/QUEUE "+
-		"and servicebus:SETTING/TOPIC/Subscriptions/NAME, where SETTING is the name of a setting with a Service Bus connection")
-	connections := connect.New(settings)
-	log := program.NewLog(env.Stderr, settings.LogLevel)
-	kind, _ := kinds.Find(action)
-	acting, err := kind.New(actions.Options{
-		Flag:     func(name string) string { return f.Lookup(name).Value.String() },
-		Secret:   settings.WebhookSecret.Reveal(),
-		Identity: func() (azcore.TokenCredential, error) { return connections.Credential(config.Identity{}) },
-		Stdout:   console.Lines{Writer: env.Stdout},
-		Log:      log,
-	})
-	f.Wrong(err)
-	for _, other := range kinds {
-		for _, flag := range other.Flags {
-			f.Mistake(other.Name != action && f.Changed(flag.Name), "--%s: needs --action %s; leave it out, or name that action", flag.Name, other.Name)
-		}
-	}
-	if err := f.Mistakes(); err != nil {
-		return err
-	}
-	o.Log = log
-	consumer, err := misused(connections.Consumer(settings.Events, o))
-	if err != nil {
-		return err
-	}
-	log.Info("consuming", "namespace", settings.Events.ServiceBus.Namespace, "queue", settings.Events.Path(), "action", action, "dryRun", dryRun, "version", env.Version)
-	if kind.Caution != "" {
-		log.Warn(kind.Caution, "action", action)
-	}
-	err = consumer.Run(ctx, (&actions.Handler{Action: acting, Log: log, DryRun: dryRun}).Handle)
-	if ctx.Err() != nil {
-		log.Info("consuming ends", "cause", context.Cause(ctx).Error())
-	}
-	if refusal, ok := errors.AsType[*servicebus.Refusal](err); ok && refusal.Kind == servicebus.WrongEntity {
-		return fmt.Errorf("%w (FEEDSCALE_EVENTS=servicebus:%s/%s/Subscriptions/SUBSCRIPTION)", err, settings.Events.ServiceBus.Setting, settings.Events.Queue)
-	}
-	return err
 }

@@ -1,13 +1,12 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/docs"
 	"github.com/feedscale/feedscale/functions/internal/console"
@@ -16,33 +15,28 @@ import (
 
 // Explain prints the meaning of a status, a finding or a term: a section of docs/status.md, or a
 // row of docs/glossary.md.
-func Explain(env program.Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "explain WORD", Short: "say what a status, a finding or a term means, and what to do", GroupID: program.GroupLook,
-		Example:     "feedscale explain stalled\nfeedscale explain drain rate",
-		Annotations: program.Settings("COLUMNS"),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return slices.Sorted(maps.Keys(meanings())), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			all := meanings()
-			words := slices.Sorted(maps.Keys(all))
-			word := strings.ToLower(strings.Join(args, " "))
-			text, ok := all[word]
-			switch {
-			case word == "":
-				text = strings.Join(words, ", ") + "\n"
-			case !ok:
-				return program.Unknown("explanation of", word, words)
-			}
-			var wrapped strings.Builder
-			for line := range strings.Lines(text) {
-				wrapped.WriteString(console.Wrap(line, "", env.Style().Width))
-			}
-			_, err := io.WriteString(env.Stdout, wrapped.String())
-			return err
-		},
-	}
+func Explain(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "explain WORD", "say what a status, a finding or a term means, and what to do", program.GroupLook
+	f.Example = "feedscale explain stalled\nfeedscale explain drain rate"
+	f.Settings("COLUMNS")
+	words := func() []string { return slices.Sorted(maps.Keys(meanings())) }
+	f.CompleteArguments(words)
+	f.Run(func(_ context.Context, args []string) error {
+		word := strings.ToLower(strings.Join(args, " "))
+		text, ok := meanings()[word]
+		switch {
+		case word == "":
+			text = strings.Join(words(), ", ") + "\n"
+		case !ok:
+			return program.Unknown("explanation of", word, words())
+		}
+		var wrapped strings.Builder
+		for line := range strings.Lines(text) {
+			wrapped.WriteString(console.Wrap(line, "", env.Style().Width))
+		}
+		_, err := io.WriteString(env.Stdout, wrapped.String())
+		return err
+	})
 }
 
 var (

@@ -18,7 +18,7 @@ func TestHelpNamesTheSettingsOfACommandAndHasExamples(t *testing.T) {
 	documented, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "configure.md"))
 	testworld.Must(t, err)
 	for _, make := range commands() {
-		c := make(program.Env{})
+		c := make.Make(program.Env{})
 		help := (feedscale{}).run(t, c.Name(), "--help").Stdout
 		settings := strings.Fields(c.Annotations["environment"])
 		for _, name := range settings {

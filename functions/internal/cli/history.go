@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -18,15 +16,12 @@ import (
 const year = 8760 * time.Hour
 
 // History charts what was measured and decided of one processor.
-func History(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "history NAME", Short: "chart what was measured and decided of a processor", GroupID: program.GroupLook,
-		Example: "feedscale history orders\nfeedscale history orders --since 168h --output csv > orders.csv\n" +
-			"feedscale history orders --since 2026-01-01T00:00:00Z --until 2026-01-02T00:00:00Z --step 5m",
-		Annotations:       program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
-		ValidArgsFunction: processorNames(env, new(string)),
-	}
-	f := program.FlagsOf(c)
+func History(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "history NAME", "chart what was measured and decided of a processor", program.GroupLook
+	f.Example = "feedscale history orders\nfeedscale history orders --since 168h --output csv > orders.csv\n" +
+		"feedscale history orders --since 2026-01-01T00:00:00Z --until 2026-01-02T00:00:00Z --step 5m"
+	f.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "NO_COLOR", "COLUMNS")
+	f.CompleteArguments(processorNames(env, new(string)))
 	var from source
 	var since, until time.Time
 	var step time.Duration
@@ -66,7 +61,6 @@ func History(env program.Env) *cobra.Command {
 		}
 		return console.History{Processor: names[0], Samples: samples, From: since, Until: until}.Write(env.Stdout, env.Style())
 	})
-	return c
 }
 
 // timeFlag adds a flag for a time, or for how long ago it was. Its default is the zero time.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/discover"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -23,13 +21,10 @@ import (
 
 // Init writes the processors file from the leases of an account, and runs Check.
 func Init(kinds actions.Kinds) program.Command {
-	return func(env program.Env) *cobra.Command {
-		c := &cobra.Command{
-			Use: "init [SETTING]", Short: "write the processors file from the leases in an account, and check it", GroupID: program.GroupWork,
-			Example:     "feedscale init\nfeedscale init BILLING --database invoices --config billing.yaml",
-			Annotations: program.Settings("FEEDSCALE_CONFIG", "NO_COLOR", "COLUMNS"),
-		}
-		f := program.FlagsOf(c)
+	return func(env program.Env, f *program.Flags) {
+		f.Use, f.Short, f.GroupID = "init [SETTING]", "write the processors file from the leases in an account, and check it", program.GroupWork
+		f.Example = "feedscale init\nfeedscale init BILLING --database invoices --config billing.yaml"
+		f.Settings("FEEDSCALE_CONFIG", "NO_COLOR", "COLUMNS")
 		var database, file string
 		f.Text(&database, "database", "name", "look for leases in this database alone")
 		f.Text(&file, "config", "path", "the file to write, which must not exist; setting FEEDSCALE_CONFIG (default processors.yaml)")
@@ -40,7 +35,6 @@ func Init(kinds actions.Kinds) program.Command {
 			setting := cmp.Or(strings.Join(names, ""), "COSMOS")
 			return writeProcessors(ctx, env, setting, database, cmp.Or(file, env.Getenv("FEEDSCALE_CONFIG"), "processors.yaml"), kinds)
 		})
-		return c
 	}
 }
 

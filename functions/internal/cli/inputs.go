@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
@@ -27,8 +25,8 @@ import (
 // arguments.
 func configFlag(f *program.Flags, env program.Env, at *string) {
 	f.Text(at, "config", "path", "the processors file; setting FEEDSCALE_CONFIG")
-	if strings.Contains(f.Command.Use, "NAME") {
-		f.Command.ValidArgsFunction = processorNames(env, at)
+	if strings.Contains(f.Use, "NAME") {
+		f.CompleteArguments(processorNames(env, at))
 	}
 }
 
@@ -51,12 +49,11 @@ func listingFlags(f *program.Flags, l *console.Listing) {
 	f.Complete("status", names...)
 }
 
-// processorNames completes the names in the processors file that a flag names.
-func processorNames(env program.Env, file *string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		c, _ := readConfig(env, *file) // a wrong file has no names
-		left := slices.DeleteFunc(names(c), func(name string) bool { return slices.Contains(given, name) })
-		return left, cobra.ShellCompDirectiveNoFileComp
+// processorNames are those in a processors file; none if it is wrong.
+func processorNames(env program.Env, file *string) func() []string {
+	return func() []string {
+		c, _ := readConfig(env, *file)
+		return names(c)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/discover"
@@ -15,13 +13,10 @@ import (
 )
 
 // Inspect prints which documents are the first that a partition has not processed. It writes nothing.
-func Inspect(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "inspect NAME PARTITION", Short: "name the first documents that a partition has not processed", GroupID: program.GroupLook,
-		Example:     "feedscale inspect orders 3\nfeedscale inspect orders 05C1DF --count 5\nfeedscale inspect orders 3 --document --output json | jq '.documents[].document'",
-		Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
-	}
-	f := program.FlagsOf(c)
+func Inspect(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "inspect NAME PARTITION", "name the first documents that a partition has not processed", program.GroupLook
+	f.Example = "feedscale inspect orders 3\nfeedscale inspect orders 05C1DF --count 5\nfeedscale inspect orders 3 --document --output json | jq '.documents[].document'"
+	f.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS")
 	var file, output string
 	count := 1
 	configFlag(f, env, &file)
@@ -55,5 +50,4 @@ func Inspect(env program.Env) *cobra.Command {
 		}
 		return console.WriteInspection(env.Stdout, found, env.Style())
 	})
-	return c
 }

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/discover"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -14,13 +12,10 @@ import (
 
 // Leases prints every processor with leases in a container, and the entries by which feedscale
 // watches it.
-func Leases(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "leases", Short: "list the processors that keep leases in a container", GroupID: program.GroupLook,
-		Example:     "feedscale leases --connection COSMOS --database shop\nfeedscale leases --connection COSMOS --database shop --container my-leases --output json",
-		Annotations: program.Settings("NO_COLOR", "COLUMNS"),
-	}
-	f := program.FlagsOf(c)
+func Leases(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "leases", "list the processors that keep leases in a container", program.GroupLook
+	f.Example = "feedscale leases --connection COSMOS --database shop\nfeedscale leases --connection COSMOS --database shop --container my-leases --output json"
+	f.Settings("NO_COLOR", "COLUMNS")
 	var setting, output string
 	container := cosmos.Container{ID: "leases"}
 	f.Text(&setting, "connection", "setting", "connects to the account of the lease container, as in the processors file")
@@ -47,5 +42,4 @@ func Leases(env program.Env) *cobra.Command {
 		}
 		return err
 	})
-	return c
 }

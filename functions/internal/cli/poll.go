@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -23,13 +21,10 @@ import (
 
 // Poll runs one tick over all or some processors, and prints the result. Standard output is kept
 // for the result: events and the log go to standard error.
-func Poll(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "poll [NAME...]", Short: "poll processors once, whatever their schedule, and print the result", GroupID: program.GroupWork,
-		Example:     "feedscale poll --dry-run --explain orders\nfeedscale poll --dry-run --status stalled,unknown --partitions\nfeedscale poll --output json | jq '.processors[] | {name, lag, desiredReplicas}'",
-		Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL", "NO_COLOR", "COLUMNS"),
-	}
-	f := program.FlagsOf(c)
+func Poll(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "poll [NAME...]", "poll processors once, whatever their schedule, and print the result", program.GroupWork
+	f.Example = "feedscale poll --dry-run --explain orders\nfeedscale poll --dry-run --status stalled,unknown --partitions\nfeedscale poll --output json | jq '.processors[] | {name, lag, desiredReplicas}'"
+	f.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL", "NO_COLOR", "COLUMNS")
 	var o pollOptions
 	configFlag(f, env, &o.file)
 	f.Output(&o.output, "table", "json")
@@ -41,7 +36,6 @@ func Poll(env program.Env) *cobra.Command {
 		f.Mistake(o.explain && (o.output == "json" || o.partitions), "--explain replaces the table; leave out --partitions and --output json, which has all reasons")
 	})
 	f.Run(func(ctx context.Context, names []string) error { return poll(ctx, env, o, names) })
-	return c
 }
 
 type pollOptions struct {

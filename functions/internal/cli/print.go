@@ -2,10 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"io"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -14,19 +13,17 @@ import (
 )
 
 // Schema prints the JSON Schema of the processors file, of a scale event, or of a report.
-func Schema(env program.Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "schema [processors|event|report]", Short: "print the JSON Schema of the processors file, of a scale event, or of a report",
-		Example:   "feedscale schema > processors.schema.json\nfeedscale schema event",
-		ValidArgs: []string{"processors", "event", "report"},
-		RunE: func(c *cobra.Command, names []string) error {
-			name := cmp.Or(strings.Join(names, " "), "processors")
-			schema, ok := map[string]string{"processors": config.Schema(), "event": events.Schema(), "report": shadow.Schema()}[name]
-			if !ok {
-				return program.Unknown("schema of", name, c.ValidArgs)
-			}
-			_, err := io.WriteString(env.Stdout, schema)
-			return err
-		},
-	}
+func Schema(env program.Env, f *program.Flags) {
+	f.Use, f.Short = "schema [processors|event|report]", "print the JSON Schema of the processors file, of a scale event, or of a report"
+	f.Example = "feedscale schema > processors.schema.json\nfeedscale schema event"
+	f.ValidArgs = []string{"processors", "event", "report"}
+	f.Run(func(_ context.Context, names []string) error {
+		name := cmp.Or(strings.Join(names, " "), "processors")
+		schema, ok := map[string]string{"processors": config.Schema(), "event": events.Schema(), "report": shadow.Schema()}[name]
+		if !ok {
+			return program.Unknown("schema of", name, f.ValidArgs)
+		}
+		_, err := io.WriteString(env.Stdout, schema)
+		return err
+	})
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -39,13 +37,10 @@ type reportOptions struct {
 }
 
 // Report prints the replicas that ran, by the leases, beside those that policies would have run.
-func Report(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "report [NAME...]", Short: "compare the replicas that ran, by the leases, with those that policies would have run", GroupID: program.GroupLook,
-		Example:     "feedscale report\nfeedscale report orders --ran keda\nfeedscale report --since 24h --output markdown > day.md",
-		Annotations: program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
-	}
-	f := program.FlagsOf(c)
+func Report(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "report [NAME...]", "compare the replicas that ran, by the leases, with those that policies would have run", program.GroupLook
+	f.Example = "feedscale report\nfeedscale report orders --ran keda\nfeedscale report --since 24h --output markdown > day.md"
+	f.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS")
 	r := reportOptions{env: env, since: 168 * time.Hour}
 	program.Number(f, &r.since, "since", program.Durations, time.Hour, year, "how far to look back")
 	f.Add("ran", "", "policy", "what scaled the replicas in that time: keda, own or fixed:N; the model is checked against it", func() string { return "" }, r.setRan)
@@ -53,7 +48,6 @@ func Report(env program.Env) *cobra.Command {
 	r.source.flags(f, env)
 	f.Output(&r.output, "table", "markdown", "json")
 	f.Run(r.run)
-	return c
 }
 
 // setRan reads --ran.

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
@@ -26,13 +25,10 @@ import (
 // it also serves KEDA's external scaler. The scaler is a parameter, since the deployed handler must
 // not link gRPC.
 func Run(scaler NewScaler) program.Command {
-	return func(env program.Env) *cobra.Command {
-		c := &cobra.Command{
-			Use: "run", Short: "poll and answer HTTP without a Functions host", GroupID: program.GroupWork,
-			Example:     "feedscale run\nFEEDSCALE_TIMER_SCHEDULE='0 * * * * *' feedscale run --config processors.yaml\nfeedscale run --plain > events.jsonl",
-			Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "FEEDSCALE_HEALTH_LISTEN", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL", "NO_COLOR"),
-		}
-		f := program.FlagsOf(c)
+	return func(env program.Env, f *program.Flags) {
+		f.Use, f.Short, f.GroupID = "run", "poll and answer HTTP without a Functions host", program.GroupWork
+		f.Example = "feedscale run\nFEEDSCALE_TIMER_SCHEDULE='0 * * * * *' feedscale run --config processors.yaml\nfeedscale run --plain > events.jsonl"
+		f.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_LISTEN", "FEEDSCALE_API_KEY", "FEEDSCALE_HEALTH_LISTEN", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL", "NO_COLOR")
 		r := runner{env: env, scaler: scaler}
 		configFlag(f, env, &r.file)
 		plain := f.Bool("plain", false, "print events and the log as lines, also on a terminal")
@@ -40,7 +36,6 @@ func Run(scaler NewScaler) program.Command {
 			r.screen = program.NewScreen(env, *plain)
 			return r.run(ctx)
 		})
-		return c
 	}
 }
 

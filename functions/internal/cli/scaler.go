@@ -8,8 +8,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
@@ -41,13 +39,10 @@ const (
 
 // Scaler serves KEDA's external scaler from the decisions of another process.
 func Scaler(scaler NewScaler) program.Command {
-	return func(env program.Env) *cobra.Command {
-		c := &cobra.Command{
-			Use: "scaler", Short: "be KEDA's external scaler for a feedscale that runs elsewhere", GroupID: program.GroupAct,
-			Example:     "feedscale scaler --url https://APP.azurewebsites.net --listen :6000",
-			Annotations: program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_STATE", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_LOG_LEVEL"),
-		}
-		f := program.FlagsOf(c)
+	return func(env program.Env, f *program.Flags) {
+		f.Use, f.Short, f.GroupID = "scaler", "be KEDA's external scaler for a feedscale that runs elsewhere", program.GroupAct
+		f.Example = "feedscale scaler --url https://APP.azurewebsites.net --listen :6000"
+		f.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_SCALER_LISTEN", "FEEDSCALE_STATE", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_LOG_LEVEL")
 		o := scalerOptions{interval: time.Second}
 		var events string
 		o.source.flags(f, env)
@@ -66,7 +61,6 @@ func Scaler(scaler NewScaler) program.Command {
 				"--events: it needs a subscription of its own; allowed is servicebus:SETTING/TOPIC/Subscriptions/NAME")
 		})
 		f.Run(func(ctx context.Context, _ []string) error { return serveScaler(ctx, env, o, scaler) })
-		return c
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -23,17 +21,13 @@ import (
 const StatusRestart = 200
 
 // Serve is the custom handler of a Functions host, which calls it for each tick and each request.
-func Serve(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "serve", Short: "be the custom handler of an Azure Functions host", GroupID: program.GroupWork,
-		Example:     "FUNCTIONS_CUSTOMHANDLER_PORT=8080 feedscale serve",
-		Annotations: program.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL"),
-	}
+func Serve(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "serve", "be the custom handler of an Azure Functions host", program.GroupWork
+	f.Example = "FUNCTIONS_CUSTOMHANDLER_PORT=8080 feedscale serve"
+	f.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "FEEDSCALE_STATE", "FEEDSCALE_EVENTS", "FEEDSCALE_TIMER_SCHEDULE", "FEEDSCALE_RU_BUDGET", "FEEDSCALE_TICK_TIMEOUT", "FEEDSCALE_LOG_LEVEL")
 	var file string
-	f := program.FlagsOf(c)
 	configFlag(f, env, &file)
 	f.Run(func(ctx context.Context, _ []string) error { return serve(ctx, env, file) })
-	return c
 }
 
 func serve(ctx context.Context, env program.Env, file string) error {

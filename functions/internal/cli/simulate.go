@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/bounded"
@@ -27,21 +25,22 @@ import (
 
 // Simulate replays a trace, built-in or recorded, against policies, and prints the replicas, the
 // lag and the age of each.
-func Simulate(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "simulate", Short: "replay a trace against policies, to tune them", GroupID: program.GroupTry,
-		Example: "feedscale simulate --trace daily --compare\n" +
-			"feedscale simulate --trace history:orders --policies policies.yaml",
-		Annotations: program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "NO_COLOR", "COLUMNS"),
-	}
+func Simulate(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "simulate", "replay a trace against policies, to tune them", program.GroupTry
+	f.Example = "feedscale simulate --trace daily --compare\n" +
+		"feedscale simulate --trace history:orders --policies policies.yaml"
+	f.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "NO_COLOR", "COLUMNS")
 	s := simulation{
-		env: env, flags: program.FlagsOf(c), trace: "daily", since: 168 * time.Hour, poll: simulate.DefaultEvery,
+		env: env, flags: f, trace: "daily", since: 168 * time.Hour, poll: simulate.DefaultEvery,
 		options: simulate.Options{Seed: 1, Duration: 24 * time.Hour, Partitions: 8, Rate: 40},
 	}
 	s.Seeds, s.Workers, s.Objective = 1, simulate.DefaultWorkers(), simulate.Objective{Lag: 1000, Age: time.Minute}
 	s.addFlags()
-	c.RunE = func(c *cobra.Command, _ []string) error { return s.run(c.Context()) } // it adds mistakes
-	return c
+	f.Check(func([]string) {
+		s.choose()
+		s.read()
+	})
+	f.Run(func(ctx context.Context, _ []string) error { return s.run(ctx) })
 }
 
 // simulation is the flags of simulate.
@@ -55,6 +54,7 @@ type simulation struct {
 	compare                         bool
 	since, poll                     time.Duration
 	options                         simulate.Options
+	scalers                         []simulate.Scaler
 }
 
 func (s *simulation) addFlags() {
@@ -81,25 +81,29 @@ func (s *simulation) addFlags() {
 }
 
 func (s *simulation) run(ctx context.Context) error {
-	scalers, err := s.scalers(), s.read(ctx)
-	if err == nil {
-		err = s.flags.Mistakes()
-	}
-	if err != nil {
-		return err
+	if name, stored := strings.CutPrefix(s.trace, "history:"); stored {
+		now := s.env.Now().UTC()
+		samples, err := recorded(ctx, s.env, s.source, name, now.Add(-s.since), now)
+		if err != nil {
+			return err
+		}
+		s.replay(report.History{Processor: name, Samples: samples}, nil)
+		if err := s.flags.Mistakes(); err != nil {
+			return err
+		}
 	}
 	const what = "the replays (%d %%)"
-	s.Results, err = program.Await(ctx, s.env, fmt.Sprintf(what, 0), func(say func(string)) ([]simulate.Result, error) {
+	results, err := program.Await(ctx, s.env, fmt.Sprintf(what, 0), func(say func(string)) ([]simulate.Result, error) {
 		return simulate.Comparison{
 			Trace: s.draw, Seed: s.options.Seed, Seeds: s.Seeds, Workers: s.Workers, Objective: s.Objective,
-			Scalers: scalers, BestFixed: s.compare,
+			Scalers: s.scalers, BestFixed: s.compare,
 			Told: func(done float64) { say(fmt.Sprintf(what, int(100*done))) },
 		}.Run(ctx)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case s.output == "json":
+	}
+	if s.Results = results; s.output == "json" {
 		return console.WriteJSON(s.env.Stdout, s.Report())
 	}
 	return s.Write(s.env.Stdout, s.env.Style())
@@ -116,9 +120,8 @@ func (s *simulation) draw(seed uint64) simulate.Trace {
 	return t
 }
 
-// read makes the trace. Its error is about a state that could not be read; mistakes in flags are
-// added to the others.
-func (s *simulation) read(ctx context.Context) (err error) {
+// read makes the trace, unless it is in the state.
+func (s *simulation) read() {
 	name, stored := strings.CutPrefix(s.trace, "history:")
 	builtIn := slices.Contains(simulate.Names(), s.trace)
 	if !stored {
@@ -127,25 +130,21 @@ func (s *simulation) read(ctx context.Context) (err error) {
 	if !builtIn {
 		s.only("with a built-in name", "seed", "duration", "rate")
 	}
-	history := report.History{Processor: name}
 	switch {
 	case builtIn:
+		var err error
 		s.Seed = &s.options.Seed
 		s.Trace, err = simulate.Generate(s.trace, s.options)
 		s.flags.Mistake(err != nil, "%v; shorten --duration or take fewer --partitions", err)
-		return nil
 	case !stored:
-		history, err = readHistory(s.trace)
-	case name == "":
-		err = errors.New("history: names no processor; allowed is, for example, history:orders")
-	case s.flags.Mistakes() != nil:
-		return nil
+		s.replay(readHistory(s.trace))
 	default:
-		now := s.env.Now().UTC()
-		if history.Samples, err = recorded(ctx, s.env, s.source, name, now.Add(-s.since), now); err != nil {
-			return err
-		}
+		s.flags.Mistake(name == "", "--trace: history: names no processor; allowed is, for example, history:orders")
 	}
+}
+
+// replay makes the trace from a history, which could be read if err is nil.
+func (s *simulation) replay(history report.History, err error) {
 	partitions := 0
 	if s.flags.Changed("partitions") {
 		partitions = s.options.Partitions
@@ -159,7 +158,6 @@ func (s *simulation) read(ctx context.Context) (err error) {
 	if recording.Drain != nil && !s.flags.Changed("throughput") {
 		s.Workers.Throughput = *recording.Drain
 	}
-	return nil
 }
 
 // only refuses flags that are for other traces.
@@ -169,43 +167,34 @@ func (s *simulation) only(of string, names ...string) {
 	}
 }
 
-// scalers returns the policies that --policy, --policies and --compare choose.
-func (s *simulation) scalers() []simulate.Scaler {
+// choose finds the policies of --policy, --policies and --compare.
+func (s *simulation) choose() {
 	all := []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), s.poll), simulate.KEDA()}
-	own := all[:1]
+	s.scalers = all[:1]
 	if s.policies != "" {
-		own = s.named()
-		all = append(all, own...)
+		text, err := bounded.ReadFile(s.policies)
+		s.flags.Mistake(err != nil, "--policies: %v; allowed is a file of YAML or JSON that can be read", err)
+		policies, err := config.LoadPolicies(s.policies, text)
+		if text != nil {
+			s.flags.Wrong(err)
+		}
+		for _, p := range policies {
+			all = append(all, simulate.Feedscale(p.Name, p.Policy, p.Every))
+		}
+		s.scalers = all[2:]
 	}
 	s.flags.Mistake(s.compare && s.policy != "", "--policy and --compare are given; allowed is one of them")
-	switch {
-	case s.compare:
-		return all
-	case s.policy == "":
-		return own
+	if s.compare {
+		s.scalers = all
+	} else if s.policy != "" {
+		var names []string
+		for _, scaler := range all {
+			names = append(names, scaler.Name())
+		}
+		at := slices.Index(names, s.policy)
+		s.flags.Mistake(at < 0, "--policy is %q; allowed are %s, and the names in --policies", s.policy, strings.Join(names, ", "))
+		s.scalers = all[max(0, at):][:1]
 	}
-	var names []string
-	for _, scaler := range all {
-		names = append(names, scaler.Name())
-	}
-	at := slices.Index(names, s.policy)
-	s.flags.Mistake(at < 0, "--policy is %q; allowed are %s, and the names in --policies", s.policy, strings.Join(names, ", "))
-	return all[max(0, at):][:1]
-}
-
-// named returns the policies of --policies.
-func (s *simulation) named() (scalers []simulate.Scaler) {
-	text, err := bounded.ReadFile(s.policies)
-	s.flags.Mistake(err != nil, "--policies: %v; allowed is a file of YAML or JSON that can be read", err)
-	if err != nil {
-		return nil
-	}
-	policies, err := config.LoadPolicies(s.policies, text)
-	s.flags.Wrong(err)
-	for _, p := range policies {
-		scalers = append(scalers, simulate.Feedscale(p.Name, p.Policy, p.Every))
-	}
-	return scalers
 }
 
 // readHistory reads JSON or CSV of `feedscale history`. The processor of CSV is the name of the

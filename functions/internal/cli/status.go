@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -21,13 +19,10 @@ import (
 )
 
 // Status prints the last state of each processor, and what is wrong with it.
-func Status(env program.Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "status [NAME...]", Short: "show the last state of each processor, and what is wrong with it", GroupID: program.GroupLook,
-		Example:     "feedscale status\nfeedscale status --watch orders\nfeedscale status --status stalled,unknown --sort lag\nfeedscale status --url https://APP.azurewebsites.net --output json | jq .problems",
-		Annotations: program.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS"),
-	}
-	f := program.FlagsOf(c)
+func Status(env program.Env, f *program.Flags) {
+	f.Use, f.Short, f.GroupID = "status [NAME...]", "show the last state of each processor, and what is wrong with it", program.GroupLook
+	f.Example = "feedscale status\nfeedscale status --watch orders\nfeedscale status --status stalled,unknown --sort lag\nfeedscale status --url https://APP.azurewebsites.net --output json | jq .problems"
+	f.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS")
 	o := statusOptions{env: env}
 	o.source.flags(f, env)
 	f.BoolVar(&o.again, "watch", false, "print each change, until interrupted")
@@ -38,7 +33,6 @@ func Status(env program.Env) *cobra.Command {
 		o.names, o.listing.All = names, o.listing.All || len(names) > 0
 		return o.run(ctx)
 	})
-	return c
 }
 
 type statusOptions struct {

@@ -52,7 +52,7 @@ func TestHelpIsNoMistake(t *testing.T) {
 	t.Parallel()
 	asked := [][]string{{"help"}, {"-h"}, {"-help"}, {"--help"}, {"poll", "-h"}, {"poll", "--output", "xml", "-help"}}
 	for _, c := range commands() {
-		asked = append(asked, []string{c(program.Env{}).Name(), "--help"})
+		asked = append(asked, []string{c.Make(program.Env{}).Name(), "--help"})
 	}
 	for _, args := range asked {
 		if r := (feedscale{}).run(t, args...); r.Status != 0 || !strings.Contains(r.Stdout, "usage: feedscale") || r.Stderr != "" {

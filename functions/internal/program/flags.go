@@ -17,23 +17,20 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// Flags are the flags of a command. They collect mistakes, so that all are reported at once.
+// Flags are a command and its flags. They collect mistakes, so that all are reported at once.
 type Flags struct {
+	*cobra.Command
 	*pflag.FlagSet
-	Command *cobra.Command
-	checks  []func(args []string)
-	wrong   []error
+	checks []func(args []string)
+	wrong  []error
 }
-
-// FlagsOf returns the flags of a command.
-func FlagsOf(c *cobra.Command) *Flags { return &Flags{FlagSet: c.Flags(), Command: c} }
 
 // Check adds a look for mistakes in arguments, and across flags.
 func (f *Flags) Check(look func(args []string)) { f.checks = append(f.checks, look) }
 
 // Run has the command do its work if there is no mistake.
 func (f *Flags) Run(work func(ctx context.Context, args []string) error) {
-	f.Command.RunE = func(c *cobra.Command, args []string) error {
+	f.RunE = func(c *cobra.Command, args []string) error {
 		for _, look := range f.checks {
 			look(args)
 		}
@@ -82,8 +79,16 @@ func (f *Flags) Choice(at *string, name, short, kind, usage string, allowed ...s
 
 // Complete has shells offer values of a flag.
 func (f *Flags) Complete(name string, values ...string) {
-	if err := f.Command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := f.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // there is no such flag
+	}
+}
+
+// CompleteArguments has shells offer words as arguments, each once.
+func (f *Flags) CompleteArguments(words func() []string) {
+	f.ValidArgsFunction = func(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		left := slices.DeleteFunc(words(), func(word string) bool { return slices.Contains(given, word) })
+		return left, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 // environment is the annotation with the settings of a command.
 const environment = "environment"
 
-// Settings annotates a command with the settings that it reads, for its help.
-func Settings(names ...string) map[string]string {
-	return map[string]string{environment: strings.Join(names, " ")}
+// Settings names the settings that a command reads, for its help.
+func (f *Flags) Settings(names ...string) {
+	f.Annotations = map[string]string{environment: strings.Join(names, " ")}
 }
 
 // settingMeanings has a line of help for each setting, in the order of the help. docs/configure.md

@@ -59,10 +59,21 @@ func Usage(err error) error { return Failure{StatusUsage, err} }
 // printed already is nil.
 func Incomplete(err error) error { return Failure{StatusIncomplete, err} }
 
-// Command makes a subcommand for a process. Its RunE returns nil, or an error: a Failure has its
-// own exit status, any other error that of Incomplete. A command whose Use names no arguments takes
-// none.
-type Command func(env Env) *cobra.Command
+// Command makes a subcommand for a process: its Use, its help, its flags, and its work (Flags.Run).
+// The work returns nil, or an error: a Failure has its own exit status, any other error that of
+// Incomplete. A command whose Use names no arguments takes none.
+type Command func(env Env, f *Flags)
+
+// Make makes the command.
+func (c Command) Make(env Env) *cobra.Command {
+	made := &cobra.Command{}
+	made.Flags().SortFlags = false
+	c(env, &Flags{Command: made, FlagSet: made.Flags()})
+	if made.Use == made.Name() {
+		made.Args = noArguments
+	}
+	return made
+}
 
 // Main runs the command that the arguments name, prints why it failed, and returns the exit status.
 // Each line of an error begins with "feedscale: ". Under a Functions host the default command is
@@ -165,22 +176,15 @@ func newRoot(env Env, commands []Command, elsewhere string) *cobra.Command {
 		},
 	})
 	for _, command := range commands {
-		c := command(env)
-		c.Flags().SortFlags = false
-		if c.Use == c.Name() {
-			c.Args = noArguments
-		}
-		root.AddCommand(c)
+		root.AddCommand(command.Make(env))
 	}
 	return root
 }
 
 // Version is the command that prints the version.
-func Version(env Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "print the version",
-		RunE: func(*cobra.Command, []string) error { return printVersion(env) },
-	}
+func Version(env Env, f *Flags) {
+	f.Use, f.Short = "version", "print the version"
+	f.Run(func(context.Context, []string) error { return printVersion(env) })
 }
 
 func printVersion(env Env) error {
