@@ -40,10 +40,7 @@ type checkOptions struct {
 
 func runCheck(ctx context.Context, env program.Env, o checkOptions, kinds actions.Kinds) error {
 	write := func(found check.Report) error {
-		if o.output == "json" {
-			return console.WriteJSON(env.Stdout, found)
-		}
-		return console.WriteChecks(env.Stdout, found, o.failures, env.Style())
+		return show(env, o.output, found, func() error { return console.WriteChecks(env.Stdout, found, o.failures, env.Style()) })
 	}
 	c, err := readNamed(env, o.file, o.names)
 	if err != nil {
@@ -69,8 +66,5 @@ func runCheck(ctx context.Context, env program.Env, o checkOptions, kinds action
 	if wrong := write(found); wrong != nil {
 		return wrong
 	}
-	if err == nil && !found.OK {
-		err = program.Incomplete(nil)
-	}
-	return err
+	return program.Completed(found.OK, err)
 }

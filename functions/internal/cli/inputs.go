@@ -66,6 +66,14 @@ func names(c config.Config) []string {
 	return all
 }
 
+// show prints a result as JSON, or else by a function.
+func show(env program.Env, output string, result any, otherwise func() error) error {
+	if output == "json" {
+		return console.WriteJSON(env.Stdout, result)
+	}
+	return otherwise()
+}
+
 // readNamed is readConfig, and refuses names that no processor has.
 func readNamed(env program.Env, file string, given []string) (config.Config, error) {
 	c, err := readConfig(env, file)

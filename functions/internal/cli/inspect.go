@@ -45,9 +45,7 @@ func Inspect(env program.Env, f *program.Flags) {
 			return program.Usage(err)
 		case err != nil:
 			return err
-		case output == "json":
-			return console.WriteJSON(env.Stdout, found)
 		}
-		return console.WriteInspection(env.Stdout, found, env.Style())
+		return show(env, output, found, func() error { return console.WriteInspection(env.Stdout, found, env.Style()) })
 	})
 }

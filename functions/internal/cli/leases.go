@@ -29,17 +29,10 @@ func Leases(env program.Env, f *program.Flags) {
 		found, err := lookInto(ctx, env, setting, func(account *cosmos.Account, connection config.CosmosConnection) (discover.Report, error) {
 			return discover.Leases(ctx, account, connection, container, env.Now)
 		})
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case output == "json":
-			err = console.WriteJSON(env.Stdout, found)
-		default:
-			err = console.WriteLeases(env.Stdout, found, env.Style())
 		}
-		if err == nil && !found.Complete() {
-			err = program.Incomplete(nil)
-		}
-		return err
+		err = show(env, output, found, func() error { return console.WriteLeases(env.Stdout, found, env.Style()) })
+		return program.Completed(found.Complete(), err)
 	})
 }

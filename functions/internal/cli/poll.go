@@ -101,10 +101,7 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 	for line := range bytes.Lines(notes.Bytes()) {
 		_, _ = sentences.Write(line)
 	}
-	if !result.Complete() {
-		return program.Incomplete(nil)
-	}
-	return nil
+	return program.Completed(result.Complete(), nil)
 }
 
 // write prints the result.

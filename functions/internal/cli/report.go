@@ -85,18 +85,14 @@ func (r *reportOptions) run(ctx context.Context, names []string) error {
 		}
 		return all, err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return unreadable(err)
-	case r.output == "json":
-		err = console.WriteJSON(r.env.Stdout, all)
-	default:
-		err = console.WriteReport(r.env.Stdout, all, r.output == "markdown", r.env.Style())
 	}
-	if unread := slices.ContainsFunc(all.Processors, func(p shadow.Processor) bool { return p.Error != nil }); unread && err == nil {
-		err = program.Incomplete(nil)
-	}
-	return err
+	err = show(r.env, r.output, all, func() error {
+		return console.WriteReport(r.env.Stdout, all, r.output == "markdown", r.env.Style())
+	})
+	unread := slices.ContainsFunc(all.Processors, func(p shadow.Processor) bool { return p.Error != nil })
+	return program.Completed(!unread, err)
 }
 
 // open opens the API, or the state.

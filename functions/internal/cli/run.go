@@ -7,8 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -46,7 +49,12 @@ type runner struct {
 	scaler NewScaler
 	screen *program.Screen
 	log    *slog.Logger
+	seen   string // the look of the processors file when it was read last
 }
+
+// reloadCheck is the interval between two looks at the processors file. Notifications are not
+// enough: a mounted file sends none.
+const reloadCheck = time.Second
 
 // run serves, and starts again whenever the processors file changes. Settings stay those of the
 // start.
@@ -62,15 +70,19 @@ func (r *runner) run(ctx context.Context) error {
 		}
 		defer r.screen.Close()
 	}
-	reloads, stop := newReloads(r.env, r.file, c.Source, r.log)
-	defer stop()
+	hangup := make(chan os.Signal, 1)
+	if !r.env.Person() { // a terminal sends SIGHUP when it closes, to end its processes
+		signal.Notify(hangup, syscall.SIGHUP)
+		defer signal.Stop(hangup)
+	}
+	r.seen = look(c.Source)   // FEEDSCALE_PROCESSORS is no file, and never changes
 	var before *config.Config // one that worked, while c was not tried yet
 	for {
 		serving, end := context.WithCancel(ctx)
 		var next *config.Config
 		var watching sync.WaitGroup
 		watching.Go(func() {
-			next = reloads.next(serving)
+			next = r.changed(serving, c.Source, hangup)
 			end()
 		})
 		err := r.serve(serving, &c)
@@ -146,4 +158,42 @@ func (r *runner) show(s config.Settings) {
 		table := program.Table(console.ProcessorRows(polled, groups, false), style)
 		return append([]string{style.Paint(head, console.Bold), ""}, table...), nil
 	})
+}
+
+// changed waits for a change of the file, or SIGHUP, and returns the new configuration; nil when
+// ctx ends. It logs a file with mistakes once, and waits on.
+func (r *runner) changed(ctx context.Context, file string, hangup <-chan os.Signal) *config.Config {
+	for before := r.seen; ; {
+		asked := false
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+			asked = true
+		case <-time.After(reloadCheck):
+		}
+		now := look(file)
+		// A file is read after it stayed the same between two looks: before, it may not be whole.
+		settled := now == before
+		before = now
+		if !asked && (!settled || now == r.seen) {
+			continue
+		}
+		r.seen = now
+		c, err := readConfig(r.env, r.file)
+		if err == nil {
+			r.log.Info("the processors file is read again", "source", file, "processors", len(c.Processors))
+			return &c
+		}
+		r.log.Error("the processors file has mistakes: what was read before goes on", "source", file, "mistakes", strings.Split(err.Error(), "\n"))
+	}
+}
+
+// look is a text that changes with a file; "" if there is none.
+func look(file string) string {
+	info, err := os.Stat(file)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(info.Size(), info.ModTime())
 }

@@ -103,10 +103,8 @@ func (s *simulation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.Results = results; s.output == "json" {
-		return console.WriteJSON(s.env.Stdout, s.Report())
-	}
-	return s.Write(s.env.Stdout, s.env.Style())
+	s.Results = results
+	return show(s.env, s.output, s.Report(), func() error { return s.Write(s.env.Stdout, s.env.Style()) })
 }
 
 // draw is the trace of a seed.

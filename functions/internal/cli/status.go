@@ -65,13 +65,7 @@ func (o statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return unreadable(err)
 	}
-	if err := o.print(all); err != nil {
-		return err
-	}
-	if incomplete(all) {
-		return program.Incomplete(nil)
-	}
-	return nil
+	return program.Completed(!incomplete(all), o.print(all))
 }
 
 // incomplete reports whether a processor or group is unknown or overdue, or an event of it waits.

@@ -59,6 +59,14 @@ func Usage(err error) error { return Failure{StatusUsage, err} }
 // printed already is nil.
 func Incomplete(err error) error { return Failure{StatusIncomplete, err} }
 
+// Completed is err, or else the Failure of a result that is not complete, which was printed already.
+func Completed(complete bool, err error) error {
+	if err == nil && !complete {
+		return Incomplete(nil)
+	}
+	return err
+}
+
 // Command makes a subcommand for a process: its Use, its help, its flags, and its work (Flags.Run).
 // The work returns nil, or an error: a Failure has its own exit status, any other error that of
 // Incomplete. A command whose Use names no arguments takes none.
