@@ -49,22 +49,7 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 	if err != nil {
 		return nil, err
 	}
-	prefixes, err := p.Identity(described.RID).Prefixes()
-	if err != nil {
-		return nil, err
-	}
-	var texts []string
-	for _, prefix := range prefixes {
-		texts = append(texts, prefix.Text)
-	}
-	documents, _, err := p.LeaseAccount.Leases(ctx, p.LeaseContainer, texts)
-	if err != nil && !errors.Is(err, cosmos.ErrMissing) {
-		return nil, err
-	}
-	for i := range documents {
-		documents[i].LimitTime(now)
-	}
-	leases, err := changefeed.Sorted(documents).Select(prefixes, p.LeaseFormat)
+	leases, err := leasesOf(ctx, p, described.RID, now)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +76,11 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 		found.Note = new("the lease has no checkpoint and its processor starts from now, so that only the memory of its owner knows the position")
 	default:
 		for _, share := range l.Shares {
-			if err := found.read(ctx, p, l, share, described.PartitionKey, count, contents); err != nil {
+			pending, err := read(ctx, p, l, share, described.PartitionKey, count, contents)
+			if err != nil {
 				return nil, err
 			}
+			found.Documents = append(found.Documents, pending...)
 		}
 		if len(found.Documents) == 0 {
 			found.Note = new("nothing is pending")
@@ -102,30 +89,44 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 	return found, nil
 }
 
-// read adds the first documents of a share of the lease.
-func (f *Inspection) read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share changefeed.Share, paths []string, count int, contents bool) error {
+// leasesOf reads the leases of a processor of the container with a resource id.
+func leasesOf(ctx context.Context, p poller.Processor, rid string, now time.Time) ([]changefeed.LeaseDocument, error) {
+	prefixes, err := p.Identity(rid).Prefixes()
+	if err != nil {
+		return nil, err
+	}
+	var texts []string
+	for _, prefix := range prefixes {
+		texts = append(texts, prefix.Text)
+	}
+	documents, _, err := p.LeaseAccount.Leases(ctx, p.LeaseContainer, texts)
+	if err != nil && !errors.Is(err, cosmos.ErrMissing) {
+		return nil, err
+	}
+	for i := range documents {
+		documents[i].LimitTime(now)
+	}
+	return changefeed.Sorted(documents).Select(prefixes, p.LeaseFormat)
+}
+
+// read returns the first documents of a share of the lease.
+func read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share changefeed.Share, paths []string, count int, contents bool) (pending []Pending, err error) {
 	position := cosmos.Position{Mode: l.Mode, Range: share.Of.ID, Part: share.Part()}
 	position.Continuation, position.Since = l.From(p.StartFrom)
-	var documents []json.RawMessage
-	var answered time.Time
 	reading, gone, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
 		position.Continuation = continuation
-		answer, page, err := p.Account.Documents(ctx, p.Container, position, count)
-		documents, answered = page, answer.Date
+		answer, documents, err := p.Account.Documents(ctx, p.Container, position, count)
+		for _, item := range documents {
+			pending = append(pending, newPending(item, l.Mode, share.Of.ID, paths, answer.Date, contents))
+		}
 		return answer, err
 	})
-	switch {
-	case err != nil:
-		return err
-	case gone:
-		return fmt.Errorf("range %s is being split or merged and cannot be read: ask again in a minute", share.Of.ID)
-	case reading.More:
-		return fmt.Errorf("range %s answers with empty pages, which do not say what is pending: ask again in a minute", share.Of.ID)
+	if err == nil && gone {
+		err = fmt.Errorf("range %s is being split or merged and cannot be read: ask again in a minute", share.Of.ID)
+	} else if err == nil && reading.More {
+		err = fmt.Errorf("range %s answers with empty pages, which do not say what is pending: ask again in a minute", share.Of.ID)
 	}
-	for _, item := range documents {
-		f.Documents = append(f.Documents, newPending(item, l.Mode, share.Of.ID, paths, answered, contents))
-	}
-	return nil
+	return pending, err
 }
 
 // newPending reads an item of the feed: a document or, in all-versions mode, an envelope. What cannot be
@@ -134,13 +135,13 @@ func newPending(item json.RawMessage, mode changefeed.Mode, rangeID string, path
 	d, document, about, lsn, written := Pending{RangeID: rangeID}, item, item, "_lsn", "_ts"
 	if mode == changefeed.FullFidelity {
 		about, lsn, written = field(item, "metadata"), "lsn", "crts"
-		d.Operation = read[string](about, "operationType")
+		d.Operation = fieldOf[string](about, "operationType")
 		if document = field(item, "current"); d.Operation != nil && *d.Operation == "delete" {
 			document = field(item, "previous") // the current one is an empty object
 		}
 	}
-	d.ID, d.LSN = cmp.Or(read[string](document, "id"), read[string](about, "id")), read[int64](about, lsn)
-	if seconds := read[int64](about, written); seconds != nil {
+	d.ID, d.LSN = cmp.Or(fieldOf[string](document, "id"), fieldOf[string](about, "id")), fieldOf[int64](about, lsn)
+	if seconds := fieldOf[int64](about, written); seconds != nil {
 		d.Written = new(time.Unix(*seconds, 0).UTC())
 		if !answered.IsZero() {
 			d.Age = new(max(0, int64(answered.Sub(*d.Written)/time.Second)))
@@ -176,8 +177,8 @@ func field(of json.RawMessage, names ...string) json.RawMessage {
 	return of
 }
 
-// read is a field of some type; nil if there is none or it is of another type.
-func read[T any](of json.RawMessage, names ...string) *T {
+// fieldOf is a field of some type; nil if there is none or it is of another type.
+func fieldOf[T any](of json.RawMessage, names ...string) *T {
 	var v *T
 	if raw := field(of, names...); raw == nil || json.Unmarshal(raw, &v) != nil {
 		return nil
