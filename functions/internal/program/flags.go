@@ -31,6 +31,9 @@ func (f *Flags) Check(look func(args []string)) { f.checks = append(f.checks, lo
 // Run has the command do its work if there is no mistake.
 func (f *Flags) Run(work func(ctx context.Context, args []string) error) {
 	f.RunE = func(c *cobra.Command, args []string) error {
+		if f.Use == f.Command.Name() && len(args) > 0 {
+			f.Wrong(fmt.Errorf("unexpected argument %q", args[0]))
+		}
 		for _, look := range f.checks {
 			look(args)
 		}

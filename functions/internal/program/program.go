@@ -77,9 +77,6 @@ func (c Command) Make(env Env) *cobra.Command {
 	made := &cobra.Command{}
 	made.Flags().SortFlags = false
 	c(env, &Flags{Command: made, FlagSet: made.Flags()})
-	if made.Use == made.Name() {
-		made.Args = noArguments
-	}
 	return made
 }
 
@@ -198,14 +195,6 @@ func Version(env Env, f *Flags) {
 func printVersion(env Env) error {
 	_, err := fmt.Fprintf(env.Stdout, "feedscale %s %s %s/%s\n", env.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
-}
-
-// noArguments refuses arguments other than flags.
-func noArguments(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return Usage(fmt.Errorf("unexpected argument %q", args[0]))
-	}
-	return nil
 }
 
 // flagMistake says what is wrong with a flag, and suggests the nearest name, also for a single
