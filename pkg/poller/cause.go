@@ -26,13 +26,21 @@ func (p *Poller) undelivered(err error) *state.Undelivered {
 	return &state.Undelivered{Error: err.Error(), Cause: cause}
 }
 
-// causesOf returns the causes that a State names.
-func causesOf(s *state.State) []changefeed.Cause {
-	causes := slices.Clone(s.Lag.Causes)
-	if s.Undelivered != nil {
-		causes = append(causes, s.Undelivered.Cause)
+// sight is a cause, with the error of the poll that saw it.
+type sight struct {
+	changefeed.Cause
+	err string
+}
+
+// sightsOf returns the causes that a State names. Without its leases, the errors of partitions are missing.
+func sightsOf(s *state.State) (all []sight) {
+	for _, c := range s.Lag.Causes {
+		all = append(all, sight{c, s.Lag.Problem()})
 	}
-	return causes
+	if s.Undelivered != nil {
+		all = append(all, sight{s.Undelivered.Cause, s.Undelivered.Error})
+	}
+	return all
 }
 
 // trouble is what refuses and how, in whatever part of it.
@@ -41,23 +49,23 @@ type trouble struct{ of, says string }
 // blame is a trouble as all subjects of a tick see it together.
 type blame struct {
 	state.ToldCause
-	next  string   // what to do
-	names []string // of the subjects
-	first *subject // nil if only an earlier tick saw it
+	next, err string
+	names     []string // of the subjects
+	first     *subject // nil if only an earlier tick saw it
 }
 
 type troubles map[trouble]*blame
 
-func (t troubles) add(d *subject, causes []changefeed.Cause) {
-	for _, c := range causes {
-		k := trouble{c.Of, c.Says}
+func (t troubles) add(d *subject, sights []sight) {
+	for _, s := range sights {
+		k := trouble{s.Of, s.Says}
 		b := t[k]
 		if b == nil {
-			b = &blame{ToldCause: state.ToldCause{Of: c.Of, Says: c.Says, Since: c.Since}, next: c.Remedy, first: d}
+			b = &blame{ToldCause: state.ToldCause{Of: s.Of, Says: s.Says, Since: s.Since}, next: s.Remedy, err: s.err, first: d}
 			t[k] = b
 		}
-		if c.Since.Before(b.Since) {
-			b.Since = c.Since
+		if s.Since.Before(b.Since) {
+			b.Since = s.Since
 		}
 		if !slices.Contains(b.names, d.name) {
 			b.names = append(b.names, d.name)
@@ -85,17 +93,22 @@ func (t *tick) sayCauses(ctx context.Context, subjects []*subject) {
 		now.add(d, d.sees)
 	}
 	if t.Shards != nil {
-		var err error
-		if before, err = t.replaceTold(ctx, now, subjects); err != nil {
+		unread := slices.ContainsFunc(subjects, func(d *subject) bool { return d.err != nil })
+		clear(before)
+		if err := t.replaceTold(ctx, before, now, unread); err != nil {
 			t.Log.Info("which failures the log has told cannot be stored: the next tick tells what begins and ends", "error", err.Error())
 			return
 		}
 	}
 	for k, b := range now {
-		if before[k] == nil {
-			t.Log.Warn("a failure begins", "what", b.Of, "says", b.Says, "processors", b.Processors,
-				"names", strings.Join(b.names[:min(namesShown, len(b.names))], " "), "error", t.problem(b.first), "next", b.next)
+		if before[k] != nil {
+			continue
 		}
+		if b.err == "" && b.first.stage == elsewhere && t.decode(b.first) { // a shard has polled it
+			b.err = b.first.last.Lag.Problem()
+		}
+		t.Log.Warn("a failure begins", "what", b.Of, "says", b.Says, "processors", b.Processors,
+			"names", strings.Join(b.names[:min(namesShown, len(b.names))], " "), "error", b.err, "next", b.next)
 	}
 	for k, b := range before {
 		if now[k] == nil {
@@ -105,47 +118,42 @@ func (t *tick) sayCauses(ctx context.Context, subjects []*subject) {
 	}
 }
 
-// problem says why the last poll of a subject, which may be a shard's, does not know the whole lag.
-func (t *tick) problem(d *subject) string {
-	if d.stage == elsewhere && t.decode(d) {
-		return d.last.Lag.Problem()
-	}
-	return d.problem
+// replaceTold stores what the log tells with this tick, and adds to before what it told before. If a
+// row is unread, it adds that to now as well, since the row may have it. The error is
+// state.ErrConflict if another process tells the same.
+func (t *tick) replaceTold(ctx context.Context, before, now troubles, unread bool) error {
+	return rewrite(ctx, t, state.ToldCausesName, func(told *state.ToldCauses) (changed bool) {
+		for _, c := range told.Causes {
+			k := trouble{c.Of, c.Says}
+			before[k] = &blame{ToldCause: c}
+			if unread && now[k] == nil {
+				now[k] = before[k]
+			}
+		}
+		told.Causes = nil
+		for _, b := range now {
+			told.Causes = append(told.Causes, b.ToldCause)
+		}
+		return !maps.EqualFunc(before, now, func(a, b *blame) bool { return a.Since.Equal(b.Since) && a.Processors == b.Processors })
+	})
 }
 
-// replaceTold stores what the log tells with this tick, and returns what it told before. It also
-// adds to now what may be in a row that could not be read. The error is state.ErrConflict if
-// another process tells the same.
-func (t *tick) replaceTold(ctx context.Context, now troubles, subjects []*subject) (troubles, error) {
+// rewrite has change change a document of the store, and stores it if that changed it. The error is
+// state.ErrConflict if another process writes in between.
+func rewrite[T any](ctx context.Context, t *tick, name string, change func(*T) (changed bool)) error {
 	ctx, cancel := context.WithTimeout(ctx, t.budget.row)
 	defer cancel()
-	document, told := state.Document{Name: state.ToldCausesName}, state.ToldCauses{}
-	documents, err := t.Store.Documents(ctx, document.Name)
+	document, value := state.Document{Name: name}, new(T)
+	documents, err := t.Store.Documents(ctx, name)
 	if len(documents) > 0 {
 		document = documents[0]
-		err = document.Decode(&told)
+		err = document.Decode(value)
 	}
-	if err != nil {
-		return nil, err
+	if err != nil || !change(value) {
+		return err
 	}
-	unread := slices.ContainsFunc(subjects, func(d *subject) bool { return d.err != nil })
-	before := make(troubles, len(told.Causes))
-	for _, c := range told.Causes {
-		k := trouble{c.Of, c.Says}
-		before[k] = &blame{ToldCause: c}
-		if unread && now[k] == nil {
-			now[k] = before[k]
-		}
-	}
-	if maps.EqualFunc(before, now, func(a, b *blame) bool { return a.Since.Equal(b.Since) && a.Processors == b.Processors }) {
-		return before, nil
-	}
-	next := state.ToldCauses{}
-	for _, b := range now {
-		next.Causes = append(next.Causes, b.ToldCause)
-	}
-	if document.Text, err = json.Marshal(next); err == nil {
+	if document.Text, err = json.Marshal(value); err == nil {
 		_, err = t.Store.Put(ctx, document)
 	}
-	return before, err
+	return err
 }

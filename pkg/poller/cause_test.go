@@ -191,7 +191,7 @@ func TestABrokerThatIsDownIsInTheState(t *testing.T) {
 		if u := s.Undelivered; u == nil || !strings.Contains(u.Error, "the broker is down") || u.Cause.Of != "queue or topic shop.servicebus.windows.net/scale" || n != 1 {
 			t.Errorf("after the second: %+v, %d events", u, n)
 		}
-		said("a failure begins", 1, "shop.servicebus.windows.net/scale", "level=WARN")
+		said("a failure begins", 1, "shop.servicebus.windows.net/scale", "level=WARN", "the broker is down")
 		l.another()
 		time.Sleep(interval)
 		l.tick()

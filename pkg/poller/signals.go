@@ -2,7 +2,6 @@ package poller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -80,59 +79,38 @@ func (s *signalTurn) configured(q state.SignalQueue) bool {
 	return q.Namespace == s.namespace() && slices.ContainsFunc(s.queues, func(name string) bool { return strings.EqualFold(name, q.Queue) })
 }
 
-// remember writes what changed of the signal queues, and empties those that were left. It reports
-// whether the configured ones are remembered.
+// remember brings the stored list in line with the configuration, and empties the queues that were
+// left. It reports whether the configured ones are remembered.
 func (s *signalTurn) remember(ctx context.Context) bool {
-	list, err := s.store(ctx)
+	var list, elsewhere []state.SignalQueue
+	change := func(stored *state.SignalQueues) (changed bool) {
+		last := stored.Queues
+		list, elsewhere = s.next(last)
+		stored.Queues = list
+		return !slices.Equal(list, last)
+	}
+	err := rewrite(ctx, s.tick, state.SignalQueuesName, change)
 	if errors.Is(err, state.ErrConflict) { // another process wrote in between, as a rule the same
-		list, err = s.store(ctx)
+		err = rewrite(ctx, s.tick, state.SignalQueuesName, change)
 	}
-	if errors.Is(err, state.ErrConflict) {
+	switch {
+	case errors.Is(err, state.ErrConflict):
 		return false
-	}
-	if err != nil {
+	case err != nil:
 		s.say("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err)
 		return false
 	}
 	s.well("")
 	s.known.idle.Store(len(list) == 0)
+	for _, q := range elsewhere {
+		s.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue, "next", "empty it, or delete it")
+	}
 	for _, q := range list {
 		if s.scope.Shard == nil && !s.configured(q) {
 			s.finishing.Go(func() { s.empty(ctx, q.Queue) })
 		}
 	}
 	return true
-}
-
-// store brings the stored list in line with the configuration: a new queue is added, and one that
-// was left gets the time and is removed in the end. The error is state.ErrConflict if another process
-// writes in between.
-func (s *signalTurn) store(ctx context.Context) ([]state.SignalQueue, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.budget.row)
-	defer cancel()
-	document, last := state.Document{Name: state.SignalQueuesName}, state.SignalQueues{}
-	documents, err := s.Store.Documents(ctx, document.Name)
-	if len(documents) > 0 {
-		document = documents[0]
-		err = document.Decode(&last)
-	}
-	if err != nil {
-		return nil, err
-	}
-	next, elsewhere := s.next(last.Queues)
-	if slices.Equal(next, last.Queues) {
-		return next, nil
-	}
-	if document.Text, err = json.Marshal(state.SignalQueues{Queues: next}); err != nil {
-		return nil, err
-	}
-	if _, err = s.Store.Put(ctx, document); err != nil {
-		return nil, err
-	}
-	for _, q := range elsewhere {
-		s.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue, "next", "empty it, or delete it")
-	}
-	return next, nil
 }
 
 // next returns what is to be stored, and what is given up because it is in another namespace.

@@ -38,8 +38,7 @@ type subject struct {
 	err    error        // why it could not be loaded, decided or committed
 	left   int          // events that stay in the outbox
 
-	saw, sees []changefeed.Cause // of the last poll, and of this one
-	problem   string             // why this poll does not know the whole lag
+	saw, sees []sight // of the last poll, and of this one
 }
 
 // poll is one processor in the course of a tick.

@@ -126,7 +126,7 @@ func (t *tick) load(ctx context.Context, d *subject) {
 	stored, err := t.Store.Load(ctx, d.name)
 	d.stored = stored
 	d.last = d.stored.Head()
-	d.saw = causesOf(d.last)
+	d.saw = sightsOf(d.last)
 	t.took.Add("the state", time.Since(began))
 	t.unread(d, err)
 }
@@ -345,8 +345,7 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 		d.err = err
 		t.Log.Error("the decision cannot be committed", "processor", d.name, "error", err.Error())
 	default:
-		d.stage, d.sees = committed, causesOf(d.next)
-		d.problem = d.next.Lag.Problem()
+		d.stage, d.sees = committed, sightsOf(d.next)
 		if !t.scope.All && t.scope.Shard == nil {
 			t.polled.Store(d.name, t.scope.now)
 		}
