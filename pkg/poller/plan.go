@@ -112,7 +112,7 @@ type plan struct {
 }
 
 // newPlan plans for some processors. leases is how many are due by earlier plans of the tick. size
-// is how many leases one process polls by itself; 0 = any number. all are the processors of the
+// is how many leases the timer's tick polls by itself; 0 = any number. all are the processors of the
 // configuration.
 func newPlan(s scope, some []candidate, leases, size int, all []Processor) plan {
 	p := plan{stages: make([]stage, len(some)), leases: leases}
@@ -121,7 +121,7 @@ func newPlan(s scope, some []candidate, leases, size int, all []Processor) plan 
 			p.leases += c.leases
 		}
 	}
-	if size == 0 || p.leases <= size {
+	if size == 0 || p.leases <= size || s.All || s.DryRun || s.Shard != nil {
 		return p
 	}
 	p.shards = pack(divide(some, p.stages, all), some, size)

@@ -45,7 +45,7 @@ type Settings struct {
 	Retention   time.Duration // a sample is removed once its hour ended this long ago; 0 = never
 	Ticks       Schedule      // of the timer, within whose slot reads end; nil = they end with the tick
 	ID          string        // of this process, so that two that poll into one store notice each other; "" = they do not
-	ShardSize   int           // leases that a tick polls by itself, and that a shard has at most; 0 = any number
+	ShardSize   int           // leases that a tick polls by itself, and that a shard has at most; 0 = any number, also without Shards
 }
 
 // Poller runs ticks. Two ticks at once are harmless: of the two results for a processor, the one

@@ -2,10 +2,8 @@ package poller
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -70,20 +68,6 @@ func (d *poll) tell(s *state.State) {
 		known:  s.Lag.Known(), leases: max(s.Memory.Partitions, s.Lag.PartitionCount()), polledAt: s.PolledAt, perReplica: chargePerReplica(s), containers: s.Containers,
 	}
 	close(d.told)
-}
-
-// asOf returns what was measured last, as far as it may be used now. If a clock was ahead, its time
-// counts as now, and each partition as carried over, so that it is read again: that clock has
-// counted its age.
-func asOf(l changefeed.ProcessorLag, now time.Time) changefeed.ProcessorLag {
-	if !l.Time.After(now) {
-		return l
-	}
-	l.Time, l.Partitions = now, slices.Clone(l.Partitions)
-	for i := range l.Partitions {
-		l.Partitions[i].Measured = now
-	}
-	return l
 }
 
 // rivalWithin is the time between two polls of a process within which a poll of another one makes

@@ -75,18 +75,12 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 		var indexes []int
 		indexes, more = collect(loaded)
 		slices.Sort(indexes)
-		wave := make([]*poll, len(indexes))
+		wave, some := make([]*poll, len(indexes)), make([]candidate, len(indexes))
 		for i, at := range indexes {
-			wave[i] = polls[at]
+			d := polls[at]
+			wave[i], some[i] = d, candidate{d.processor, d.last, d.stored.Complete(), max(1, d.last.Memory.Partitions, d.stored.Leases()), d.err != nil}
 		}
-		if len(wave) == 0 {
-			continue
-		}
-		some := make([]candidate, len(wave))
-		for i, d := range wave {
-			some[i] = candidate{d.processor, d.last, d.stored.Complete(), max(1, d.last.Memory.Partitions, d.stored.Leases()), d.err != nil}
-		}
-		plan := newPlan(t.scope, some, leases, t.mostLeases(), t.Processors)
+		plan := newPlan(t.scope, some, leases, t.ShardSize, t.Processors)
 		leases = plan.leases
 		waves.Go(func() {
 			t.handOver(ctx, plan, some)
@@ -123,47 +117,44 @@ func (t *tick) load(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.budget.row)
 	defer cancel()
 	began := time.Now()
-	stored, err := t.Store.Load(ctx, d.name)
-	d.stored = stored
+	d.stored, d.err = t.Store.Load(ctx, d.name)
+	t.took.Add("the state", time.Since(began))
 	d.last = d.stored.Head()
 	d.saw = sightsOf(d.last)
-	t.took.Add("the state", time.Since(began))
-	t.unread(d, err)
+	t.sayUnread(d)
 }
 
-// unread notes why a State cannot be read; nil where it can.
-func (p *Poller) unread(d *subject, err error) {
-	if d.err = err; err != nil {
-		p.Log.Error("the state cannot be loaded", "processor", d.name, "error", err.Error())
+func (t *tick) sayUnread(d *subject) {
+	if d.err != nil {
+		t.Log.Error("the state cannot be loaded", "processor", d.name, "error", d.err.Error())
 	}
 }
 
-// decode completes the last State of a subject, unless that is done. It reports whether it could be
-// read.
-func (p *Poller) decode(d *subject) bool {
-	if d.err == nil && d.last == d.stored.Head() {
-		last, err := d.stored.State()
-		if p.unread(d, err); err == nil {
-			d.last = &last
+// decode completes the last State of a subject, unless that is done. What a clock that was ahead has
+// stored counts as now. It reports whether the State could be read.
+func (t *tick) decode(d *subject) bool {
+	if d.err != nil || d.last != d.stored.Head() {
+		return d.err == nil
+	}
+	var last state.State
+	last, d.err = d.stored.State()
+	t.sayUnread(d)
+	if d.err == nil {
+		d.last = &last
+	}
+	if now := t.scope.now; last.AttemptedAt.After(now) {
+		last.Health, last.Memory, last.Lag.Time = last.Health.Until(now), last.Memory.Until(now), now
+		for i := range last.Lag.Partitions {
+			last.Lag.Partitions[i].Measured = now // carried over, so that its age is counted again
 		}
 	}
 	return d.err == nil
 }
 
-// mostLeases is how many leases the tick polls by itself; 0 = any number.
-func (t *tick) mostLeases() int {
-	if t.Shards == nil || t.scope.All || t.scope.DryRun || t.scope.Shard != nil {
-		return 0
-	}
-	return t.ShardSize
-}
-
 // measure measures the processors of a wave that are due, and finishes each as soon as it is known.
 func (t *tick) measure(ctx context.Context, wave []*poll) {
-	var (
-		due        []*poll
-		processors []estimator.Processor
-	)
+	var due []*poll
+	var processors []estimator.Processor
 	for _, d := range wave {
 		if d.stage.polled() {
 			t.scope.Progress(d.name, false)
@@ -178,7 +169,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 				if !t.decode(&d.subject) {
 					return changefeed.ProcessorLag{}
 				}
-				return asOf(d.last.Lag, t.scope.now)
+				return d.last.Lag
 			}
 			due, processors = append(due, d), append(processors, p)
 		case unread:
@@ -258,10 +249,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	if t.Ticks != nil && !last.AttemptedAt.IsZero() {
 		due = d.processor.NextPoll(t.Ticks, *last, last.AttemptedAt)
 	}
-	last.Lag.Partitions = nil        // the first of what there may be much of
-	if last.AttemptedAt.After(now) { // by a clock that was ahead
-		last.Health, last.Memory = last.Health.Until(now), last.Memory.Until(now)
-	}
+	last.Lag.Partitions = nil // the first of what there may be much of
 	lag, healthy := health.Assess(health.Input{Now: now, Lag: lag, Policy: d.processor.Policy.Health, Asked: last.Memory.Asked, Memory: last.Health})
 	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
 	d.stage, d.next = decided, t.following(&d.subject)
@@ -369,11 +357,9 @@ func (p *Poller) prune(ctx context.Context, d *subject) {
 
 // result tells what became of the subjects, and publishes what removed ones have left.
 func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (report.Tick, error) {
-	var (
-		result                       report.Tick
-		due, failed, unknown, leases int
-		failure                      error
-	)
+	var result report.Tick
+	var due, failed, unknown, leases int
+	var failure error
 	subjects := make([]*subject, 0, len(polls)+len(groups))
 	for _, d := range polls {
 		if subjects = append(subjects, &d.subject); !d.stage.polled() {
