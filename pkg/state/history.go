@@ -95,36 +95,18 @@ func (o Observation) seconds(at time.Time, most time.Duration) float64 {
 	return min(max(0, at.Sub(o.Since)), most).Round(time.Millisecond).Seconds()
 }
 
-// over reports whether an age, in seconds, is beyond the objective.
-func (o Observation) over(age int64) bool {
-	return float64(age) > cmp.Or(o.Objective, objective).Seconds()
+// over returns as many seconds if an age is beyond the objective; 0 if it is not, or is unknown.
+func (o Observation) over(age *int64, seconds float64) float64 {
+	if age == nil || float64(*age) <= cmp.Or(o.Objective, objective).Seconds() {
+		return 0
+	}
+	return seconds
 }
 
 // objective is that of a processor without maxChangeAge.
 const objective = time.Minute
 
-// observe adds the time that the poll stands for to the sample of the same interval.
-func (s *State) observe(sample *Sample, o Observation) {
-	seconds := o.seconds(s.AttemptedAt, SampleInterval)
-	statuses := map[changefeed.Status]float64{sample.Status: seconds}
-	for status, before := range sample.StatusSeconds {
-		statuses[status] += before
-	}
-	sample.StatusSeconds = statuses
-	if len(s.Members) > 0 {
-		return
-	}
-	sample.LiveOwners = s.Lag.WorkingOwners(s.AttemptedAt, o.LeaseExpiration)
-	over := 0.0
-	if sample.Age != nil && o.over(*sample.Age) {
-		over = seconds
-	}
-	sample.OverObjective = added(sample.OverObjective, over)
-	sample.RequestCharge = added(sample.RequestCharge, math.Round(s.Lag.Charge*100)/100)
-	s.summarize(*sample, o)
-}
-
-// added adds a number to a sum, which is nil for none.
+// added returns a sum with x more; nil is the sum of nothing.
 func added(sum *float64, x float64) *float64 {
 	if sum != nil {
 		x += *sum
@@ -132,31 +114,42 @@ func added(sum *float64, x float64) *float64 {
 	return &x
 }
 
+// longer returns the seconds of statuses with some more of one.
+func longer(statuses map[changefeed.Status]float64, status changefeed.Status, seconds float64) map[changefeed.Status]float64 {
+	sum := map[changefeed.Status]float64{status: seconds}
+	for s, before := range statuses {
+		sum[s] += before
+	}
+	return sum
+}
+
 // Record sets Since, Recorded, Hour and Finished, which are what the history keeps of s. before is
 // Recorded of the poll before, nil if there was none. If both polls are in one interval, the later sample
-// replaces the earlier one, and takes over its change of replicas and its reasons.
+// replaces the earlier one, adds to its sums, and takes over its change of replicas and its reasons.
 func (s *State) Record(before *Sample, o Observation) {
 	sample := s.sample()
-	same := before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval))
-	if same {
-		sample.RequestCharge, sample.OverObjective, sample.StatusSeconds = before.RequestCharge, before.OverObjective, before.StatusSeconds
+	var earlier Sample // of the same interval
+	if before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval)) {
+		earlier = *before
 	}
-	s.observe(&sample, o)
-	if same && before.Changed() && sample.Replicas != nil {
+	seconds := o.seconds(s.AttemptedAt, SampleInterval)
+	sample.StatusSeconds = longer(earlier.StatusSeconds, sample.Status, seconds)
+	if len(s.Members) == 0 {
+		sample.LiveOwners = s.Lag.WorkingOwners(s.AttemptedAt, o.LeaseExpiration)
+		sample.OverObjective = added(earlier.OverObjective, o.over(sample.Age, seconds))
+		sample.RequestCharge = added(earlier.RequestCharge, math.Round(s.Lag.Charge*100)/100)
+		s.summarize(sample, o)
+	}
+	if earlier.Changed() && sample.Replicas != nil {
 		if !sample.Changed() {
 			sample.Reasons = nil // the last reason of a poll that changed nothing
 		}
-		sample.Previous = before.Previous
-		sample.Direction = new(scaling.None)
-		switch from := *cmp.Or(before.Previous, new(int)); { // 0 where there was no earlier one
-		case *sample.Replicas > from:
-			*sample.Direction = scaling.Out
-		case *sample.Replicas < from:
-			*sample.Direction = scaling.In
-		}
-		sample.Reasons = slices.Concat(before.Reasons, sample.Reasons)
-		if len(sample.Partitions) == 0 && before.Partitions != nil {
-			sample.Partitions = before.Partitions
+		from := *cmp.Or(earlier.Previous, new(int)) // 0 where there was no earlier one
+		sample.Previous = earlier.Previous
+		sample.Direction = new([]scaling.Direction{scaling.In, scaling.None, scaling.Out}[1+cmp.Compare(*sample.Replicas, from)])
+		sample.Reasons = slices.Concat(earlier.Reasons, sample.Reasons)
+		if len(sample.Partitions) == 0 && earlier.Partitions != nil {
+			sample.Partitions = earlier.Partitions
 		}
 	}
 	if before == nil || before.Status != sample.Status {

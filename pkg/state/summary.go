@@ -1,7 +1,6 @@
 package state
 
 import (
-	"maps"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -33,7 +32,6 @@ func (s *State) summarize(sample Sample, o Observation) {
 		switch before.Hour.Sub(hour.Hour) {
 		case 0, time.Hour: // a clock that goes back a little does not begin the hour before again
 			hour = *before
-			hour.StatusSeconds = maps.Clone(before.StatusSeconds)
 		default:
 			s.Finished, hour.Owners = before, before.Owners
 		}
@@ -48,18 +46,11 @@ func (s *State) summarize(sample Sample, o Observation) {
 		}
 		hour.Owners = owners
 	}
-	if age := sample.Age; age != nil {
-		if hour.WorstAge == nil || *age > *hour.WorstAge {
-			hour.WorstAge = age
-		}
-		if o.over(*age) {
-			hour.OverObjective += seconds
-		}
+	if age := sample.Age; age != nil && (hour.WorstAge == nil || *age > *hour.WorstAge) {
+		hour.WorstAge = age
 	}
+	hour.OverObjective += o.over(sample.Age, seconds)
 	hour.RequestCharge += s.Lag.Charge
-	if hour.StatusSeconds == nil {
-		hour.StatusSeconds = make(map[changefeed.Status]float64)
-	}
-	hour.StatusSeconds[sample.Status] += seconds
+	hour.StatusSeconds = longer(hour.StatusSeconds, sample.Status, seconds)
 	s.Hour = &hour
 }

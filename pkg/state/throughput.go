@@ -96,16 +96,14 @@ func (s State) throughput() (provisioned, desired *int) {
 	}
 	provisioned, desired = new(int), new(int)
 	for _, c := range s.Containers {
-		if c.Provisioned == 0 {
+		if c.Provisioned == 0 || provisioned == nil {
 			provisioned = nil
-		}
-		if c.Decision == nil {
-			desired = nil
-		}
-		if provisioned != nil {
+		} else {
 			*provisioned += c.Provisioned
 		}
-		if desired != nil {
+		if c.Decision == nil || desired == nil {
+			desired = nil
+		} else {
 			*desired += c.Decision.RUPerSecond
 		}
 	}
