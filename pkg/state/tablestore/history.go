@@ -1,9 +1,9 @@
 package tablestore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,88 +36,60 @@ func sampleProperty(at time.Time) string {
 	return fmt.Sprintf("t%04d", 60*at.Minute()+at.Second())
 }
 
-// sampleEntity returns the entity that adds a sample to the row of its hour, by insert-or-merge.
-func sampleEntity(processor string, sample state.Sample) ([]byte, error) {
-	text, err := sample.Encode()
-	if err != nil {
-		return nil, err
+func readSample(row, property string, value any) (sample state.Sample, err error) {
+	text, _ := value.(string)
+	err = json.Unmarshal([]byte(text), &sample)
+	if err == nil && (hourRow(historyPrefix, sample.Time) != row || sampleProperty(sample.Time) != property) {
+		err = fmt.Errorf("it is of %s", sample.Time)
 	}
-	return entity(processor, hourRow(historyPrefix, sample.Time), map[string]any{sampleProperty(sample.Time): string(text)})
+	return sample, err
 }
 
-// summaryEntity returns the row of a finished hour.
-func summaryEntity(processor string, summary state.Summary) ([]byte, error) {
-	text, err := json.Marshal(summary)
-	if err != nil {
-		return nil, err
-	}
-	return entity(processor, hourRow(summaryPrefix, summary.Hour), map[string]any{summaryProperty: string(text)})
-}
-
-func readSample(row, property string, value any) (state.Sample, error) {
-	text, ok := value.(string)
-	if !ok {
-		return state.Sample{}, errors.New("it is not text")
-	}
-	var sample state.Sample
-	if err := json.Unmarshal([]byte(text), &sample); err != nil {
-		return state.Sample{}, err
-	}
-	if hourRow(historyPrefix, sample.Time) != row || sampleProperty(sample.Time) != property {
-		return state.Sample{}, fmt.Errorf("it is of %s", sample.Time)
-	}
-	return sample, nil
-}
-
-// hours reads the rows of the hours from <= hour < to, and no other, of a kind that a prefix names.
-func (s *Store) hours(ctx context.Context, processor, prefix string, from, to time.Time) ([]aztables.EDMEntity, error) {
+// hours has read read the rows of the hours from <= hour < to, and no other, of a kind that a prefix names.
+func (s *Store) hours(ctx context.Context, processor, prefix string, from, to time.Time, read func(aztables.EDMEntity) error) error {
 	if !from.Before(to) {
-		return nil, nil
+		return nil
 	}
-	return s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
+	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
 		quoted(processor), hourRow(prefix, from), hourRow(prefix, to.Add(-1))))
+	for _, row := range rows {
+		if wrong := read(row); wrong != nil {
+			err = cmp.Or(err, unreadable(row.Entity, wrong))
+		}
+	}
+	return s.failed("read the history", processor, err)
 }
 
 // History implements state.Store.
-func (s *Store) History(ctx context.Context, processor string, from, to time.Time) ([]state.Sample, error) {
-	rows, err := s.hours(ctx, processor, historyPrefix, from, to)
-	if err != nil {
-		return nil, s.failed("read the history", processor, err)
-	}
-	var samples []state.Sample
-	for _, row := range rows {
+func (s *Store) History(ctx context.Context, processor string, from, to time.Time) (samples []state.Sample, err error) {
+	err = s.hours(ctx, processor, historyPrefix, from, to, func(row aztables.EDMEntity) error {
 		for property, value := range row.Properties {
 			sample, err := readSample(row.RowKey, property, value)
 			if err != nil {
-				return nil, s.failed("read the history", processor, unreadable(row.Entity, fmt.Errorf("property %s: %w", property, err)))
+				return fmt.Errorf("property %s: %w", property, err)
 			}
 			if !sample.Time.Before(from) && sample.Time.Before(to) {
 				samples = append(samples, sample)
 			}
 		}
-	}
+		return nil
+	})
 	slices.SortFunc(samples, func(a, b state.Sample) int { return a.Time.Compare(b.Time) })
-	return samples, nil
+	return samples, err
 }
 
 // Summaries implements state.Store.
-func (s *Store) Summaries(ctx context.Context, processor string, from, to time.Time) ([]state.Summary, error) {
-	rows, err := s.hours(ctx, processor, summaryPrefix, from, to)
-	if err != nil {
-		return nil, s.failed("read the history", processor, err)
-	}
-	var summaries []state.Summary
-	for _, row := range rows {
+func (s *Store) Summaries(ctx context.Context, processor string, from, to time.Time) (summaries []state.Summary, err error) {
+	err = s.hours(ctx, processor, summaryPrefix, from, to, func(row aztables.EDMEntity) error {
 		text, _ := row.Properties[summaryProperty].(string)
 		var summary state.Summary
-		if err := json.Unmarshal([]byte(text), &summary); err != nil {
-			return nil, s.failed("read the history", processor, unreadable(row.Entity, err))
-		}
-		if !summary.Hour.Before(from) && summary.Hour.Before(to) {
+		err := json.Unmarshal([]byte(text), &summary)
+		if err == nil && !summary.Hour.Before(from) && summary.Hour.Before(to) {
 			summaries = append(summaries, summary)
 		}
-	}
-	return summaries, nil
+		return err
+	})
+	return summaries, err
 }
 
 // Prune implements state.Store, with two queries of the keys and one request per hour. A transaction would

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -84,23 +85,15 @@ func (r *Refusal) isConflict() bool {
 }
 
 // Error returns a sentence that says what the service refused and what to do.
-func (r *Refusal) Error() string {
-	if r.advice == "" {
-		return r.Detail()
-	}
-	return r.Detail() + ": " + r.advice
-}
+func (r *Refusal) Error() string { return strings.TrimSuffix(r.Detail()+": "+r.advice, ": ") }
 
 // Detail returns what the service refused.
 func (r *Refusal) Detail() string {
-	sentence := fmt.Sprintf("%s (%d", r.meaning, r.Status)
-	if r.Code != "" {
-		sentence += " " + r.Code
-	}
+	given := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, r.Code))
 	if r.Request != "" {
-		sentence += ", request " + r.Request
+		given += ", request " + r.Request
 	}
-	return sentence + ")"
+	return r.meaning + " (" + given + ")"
 }
 
 // Advice returns what to do about it; "" if the next tick does it.
@@ -108,14 +101,10 @@ func (r *Refusal) Advice() string { return r.advice }
 
 // Cause returns the table that refuses, and how.
 func (r *Refusal) Cause() changefeed.Cause {
-	c := changefeed.Cause{Of: "state table " + r.table, Says: fmt.Sprintf("refuses (%d)", r.Status), Effect: changefeed.Unread, Remedy: r.advice}
-	if r.Code != "" {
-		c.Says = fmt.Sprintf("refuses (%d, %s)", r.Status, r.Code)
+	return changefeed.Cause{
+		Of: "state table " + r.table, Says: "refuses (" + strings.TrimSuffix(fmt.Sprintf("%d, %s", r.Status, r.Code), ", ") + ")",
+		Effect: changefeed.Unread, Remedy: strings.TrimSuffix(r.advice+": "+r.command, ": "),
 	}
-	if r.command != "" {
-		c.Remedy += ": " + r.command
-	}
-	return c
 }
 
 // Command returns the command of the Azure CLI for the advice; "" if there is none.

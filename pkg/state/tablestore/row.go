@@ -30,9 +30,9 @@ const (
 	bodyProperty  = "body"
 )
 
-// stateEntity returns the row of a State: as text that people can read, if it fits into a property, else
+// stateProperties are those of a State: as text that people can read, if it fits into a property, else
 // compressed.
-func stateEntity(s state.State) ([]byte, error) {
+func stateProperties(s state.State) (map[string]any, error) {
 	properties := map[string]any{
 		"processor": s.Processor,
 		"sequence":  aztables.EDMInt64(s.Sequence),
@@ -57,7 +57,7 @@ func stateEntity(s state.State) ([]byte, error) {
 	if err := putText(properties, encoded); err != nil {
 		return nil, fmt.Errorf("its state (%d partitions) does not fit into a row of the table: %w; keep it in a file, with bolt:PATH", len(s.Lag.Partitions), err)
 	}
-	return entity(s.Processor, stateRow, properties)
+	return properties, nil
 }
 
 // putText adds the content of a row, in the same way.
@@ -101,8 +101,8 @@ func encodedState(row aztables.EDMEntity) ([]byte, error) {
 	return encoded, nil
 }
 
-// eventEntity returns the row of an event, with its exact bytes as binary properties.
-func eventEntity(processor string, event state.Event) ([]byte, error) {
+// eventProperties are those of an event: its exact bytes.
+func eventProperties(processor string, event state.Event) (map[string]any, error) {
 	if err := event.Check(processor); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func eventEntity(processor string, event state.Event) ([]byte, error) {
 	if err := split(properties, bodyProperty, event.Body); err != nil {
 		return nil, fmt.Errorf("event %d does not fit into a row of the table: %w; give the processor fewer labels in target", event.Sequence, err)
 	}
-	return entity(processor, outboxRow(event.Sequence), properties)
+	return properties, nil
 }
 
 func readEvent(row aztables.EDMEntity) (state.Event, error) {

@@ -111,71 +111,58 @@ func (s *Store) Documents(ctx context.Context, prefix string) ([]state.Document,
 
 // Put implements state.Store. It may conflict with itself, as Commit.
 func (s *Store) Put(ctx context.Context, d state.Document) (state.Version, error) {
-	tag, err := s.put(ctx, d)
+	var tag azcore.ETag
+	before, properties := azcore.ETag(d.Version), map[string]any{}
+	err := putText(properties, d.Text)
+	row, wrong := entity(d.Name, stateRow, properties)
+	switch err = cmp.Or(err, wrong); {
+	case err != nil:
+	case d.Text == nil:
+		_, err = s.client.DeleteEntity(ctx, d.Name, stateRow, &aztables.DeleteEntityOptions{IfMatch: &before})
+	case d.Version == "":
+		err = s.first(ctx, "", func() error {
+			answer, err := s.client.AddEntity(ctx, row, nil)
+			tag = answer.ETag
+			return err
+		})
+	default:
+		var answer aztables.UpdateEntityResponse
+		answer, err = s.client.UpdateEntity(ctx, row, &aztables.UpdateEntityOptions{IfMatch: &before, UpdateMode: aztables.UpdateModeReplace})
+		tag = answer.ETag
+	}
 	if err == nil && tag == "" && d.Text != nil {
 		err = errStrangeAnswer
 	}
 	return state.Version(tag), s.written(d.Name, err)
 }
 
-func (s *Store) put(ctx context.Context, d state.Document) (tag azcore.ETag, err error) {
-	before := azcore.ETag(d.Version)
-	if d.Text == nil {
-		_, err := s.client.DeleteEntity(ctx, d.Name, stateRow, &aztables.DeleteEntityOptions{IfMatch: &before})
-		return "", err
-	}
-	properties := map[string]any{}
-	if err := putText(properties, d.Text); err != nil {
-		return "", err
-	}
-	row, err := entity(d.Name, stateRow, properties)
-	if err != nil {
-		return "", err
-	}
-	if d.Version != "" {
-		answer, err := s.client.UpdateEntity(ctx, row, &aztables.UpdateEntityOptions{IfMatch: &before, UpdateMode: aztables.UpdateModeReplace})
-		return answer.ETag, err
-	}
-	err = s.first(ctx, "", func() error {
-		answer, err := s.client.AddEntity(ctx, row, nil)
-		tag = answer.ETag
-		return err
-	})
-	return tag, err
-}
-
 // actions returns the actions of a commit's transaction. The ETag of the first, the State, decides whether
 // there is a conflict.
-func actions(version state.Version, next state.State, event *state.Event) ([]aztables.TransactionAction, error) {
-	entity, err := stateEntity(next)
-	if err != nil {
-		return nil, err
+func actions(version state.Version, next state.State, event *state.Event) (all []aztables.TransactionAction, failed error) {
+	add := func(kind aztables.TransactionType, row string, properties map[string]any, err error) {
+		text, wrong := entity(next.Processor, row, properties)
+		failed = cmp.Or(failed, err, wrong)
+		all = append(all, aztables.TransactionAction{ActionType: kind, Entity: text})
 	}
-	first := aztables.TransactionAction{ActionType: aztables.TransactionTypeAdd, Entity: entity}
+	properties, err := stateProperties(next)
+	add(aztables.TransactionTypeAdd, stateRow, properties, err)
 	if version != "" {
-		etag := azcore.ETag(version)
-		first.ActionType, first.IfMatch = aztables.TransactionTypeUpdateReplace, &etag
+		all[0].ActionType, all[0].IfMatch = aztables.TransactionTypeUpdateReplace, new(azcore.ETag(version))
 	}
-	actions := []aztables.TransactionAction{first}
 	if event != nil {
-		if entity, err = eventEntity(next.Processor, *event); err != nil {
-			return nil, err
-		}
-		actions = append(actions, aztables.TransactionAction{ActionType: aztables.TransactionTypeAdd, Entity: entity})
+		properties, err := eventProperties(next.Processor, *event)
+		add(aztables.TransactionTypeAdd, outboxRow(event.Sequence), properties, err)
 	}
 	if !next.AttemptedAt.IsZero() {
-		if entity, err = sampleEntity(next.Processor, next.Sample()); err != nil {
-			return nil, err
-		}
-		actions = append(actions, aztables.TransactionAction{ActionType: aztables.TransactionTypeInsertMerge, Entity: entity})
+		sample := next.Sample()
+		text, err := sample.Encode()
+		add(aztables.TransactionTypeInsertMerge, hourRow(historyPrefix, sample.Time), map[string]any{sampleProperty(sample.Time): string(text)}, err)
 	}
 	if next.Finished != nil {
-		if entity, err = summaryEntity(next.Processor, *next.Finished); err != nil {
-			return nil, err
-		}
-		actions = append(actions, aztables.TransactionAction{ActionType: aztables.TransactionTypeInsertReplace, Entity: entity})
+		text, err := json.Marshal(next.Finished)
+		add(aztables.TransactionTypeInsertReplace, hourRow(summaryPrefix, next.Finished.Hour), map[string]any{summaryProperty: string(text)}, err)
 	}
-	return actions, nil
+	return all, failed
 }
 
 // createTable creates the table. Call it only if the table is missing: the credential may be allowed to use
