@@ -15,12 +15,9 @@ import (
 // end of a key. All are big-endian, so that bbolt sorts them as numbers.
 const numberBytes = 8
 
-// appendState returns a value of the states bucket: the version, which increases with every commit
-// to the file, and the encoded State.
-func appendState(version uint64, encoded []byte) []byte {
-	value := make([]byte, 0, numberBytes+len(encoded))
-	return append(binary.BigEndian.AppendUint64(value, version), encoded...)
-}
+// A value of the states bucket is its version, which increases with every commit to the file, and the
+// encoded State.
+func versionOf(number uint64) state.Version { return state.Version(strconv.FormatUint(number, 10)) }
 
 // readVersion returns the version in a value of the states bucket; "" if there is no value.
 func readVersion(value []byte) (state.Version, error) {
@@ -30,7 +27,7 @@ func readVersion(value []byte) (state.Version, error) {
 	if len(value) < numberBytes {
 		return "", errors.New("the stored state is cut off")
 	}
-	return state.Version(strconv.FormatUint(binary.BigEndian.Uint64(value), 10)), nil
+	return versionOf(binary.BigEndian.Uint64(value)), nil
 }
 
 // readState returns what is in a value of the states bucket; the zero Entry if there is no value. It copies

@@ -53,14 +53,13 @@ func openWithin(path string, wait time.Duration) (*Store, error) {
 	case err == nil:
 		return store, nil
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("open state file %s: %w; end that process, or give this one another file in FEEDSCALE_STATE", path, ErrInUse)
+		err = fmt.Errorf("%w; end that process, or give this one another file in FEEDSCALE_STATE", ErrInUse)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("open state file: %w; let this user read and write it, or give another file in FEEDSCALE_STATE", err)
 	case errors.Is(err, ErrDamaged):
-		return nil, fmt.Errorf("open state file %s: %w; restore it from a backup, move it away to start afresh, or give another file in FEEDSCALE_STATE", path, err)
-	default:
-		return nil, fmt.Errorf("open state file %s: %w", path, err)
+		err = fmt.Errorf("%w; restore it from a backup, move it away to start afresh, or give another file in FEEDSCALE_STATE", err)
 	}
+	return nil, fmt.Errorf("open state file %s: %w", path, err)
 }
 
 func open(path string, wait time.Duration) (*Store, error) {

@@ -3,9 +3,11 @@ package boltstore
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -96,53 +98,44 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 		}
 	}
 	return s.batch(ctx, func(tx *bolt.Tx) error {
-		if err := replace(tx, next.Processor, version, encoded, new(state.Version)); err != nil {
-			return err
-		}
-		if event != nil {
-			outbox, key := tx.Bucket(outboxBucket), eventKey(event.Processor, event.Sequence)
+		outbox, history := tx.Bucket(outboxBucket), tx.Bucket(historyBucket)
+		history.FillPercent = historyFillRatio
+		_, err := replace(tx, next.Processor, version, encoded)
+		if err == nil && event != nil {
+			key := eventKey(event.Processor, event.Sequence)
 			if outbox.Get(key) != nil {
 				return state.ErrConflict // another tick has put it there
 			}
-			if err := outbox.Put(key, event.Body); err != nil {
-				return err
-			}
+			err = outbox.Put(key, event.Body)
 		}
-		if next.Finished != nil {
-			summaries := tx.Bucket(historyBucket).Bucket(summariesBucket)
-			if err := summaries.Put(sampleKey(next.Processor, next.Finished.Hour), summary); err != nil {
-				return err
-			}
+		if err == nil && next.Finished != nil {
+			err = history.Bucket(summariesBucket).Put(sampleKey(next.Processor, next.Finished.Hour), summary)
 		}
-		if !next.AttemptedAt.IsZero() {
-			history := tx.Bucket(historyBucket)
-			history.FillPercent = historyFillRatio
-			return history.Put(sampleKey(next.Processor, next.AttemptedAt), sample)
+		if err == nil && !next.AttemptedAt.IsZero() {
+			err = history.Put(sampleKey(next.Processor, next.AttemptedAt), sample)
 		}
-		return nil
+		return err
 	})
 }
 
-// replace replaces what is stored under a name, and sets version to the new one; nil removes it.
-func replace(tx *bolt.Tx, name string, from state.Version, content []byte, version *state.Version) error {
+// replace replaces what is stored under a name, and returns the new version; without content, it removes it.
+func replace(tx *bolt.Tx, name string, from state.Version, content []byte) (state.Version, error) {
 	states := tx.Bucket(statesBucket)
 	stored, err := readVersion(states.Get([]byte(name)))
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case stored != from:
-		return state.ErrConflict
+		return "", state.ErrConflict
 	case content == nil:
-		*version = ""
-		return states.Delete([]byte(name))
+		return "", states.Delete([]byte(name))
 	}
 	number, err := states.NextSequence()
 	if err != nil {
-		return err
+		return "", err
 	}
-	value := appendState(number, content)
-	*version, _ = readVersion(value) // which has just been written
-	return states.Put([]byte(name), value)
+	value := append(binary.BigEndian.AppendUint64(nil, number), content...)
+	return versionOf(number), states.Put([]byte(name), value)
 }
 
 // Documents implements state.Store.
@@ -163,21 +156,20 @@ func (s *Store) Documents(ctx context.Context, prefix string) (found []state.Doc
 
 // Put implements state.Store.
 func (s *Store) Put(ctx context.Context, d state.Document) (version state.Version, err error) {
-	err = s.batch(ctx, func(tx *bolt.Tx) error { return replace(tx, d.Name, d.Version, d.Text, &version) })
+	err = s.batch(ctx, func(tx *bolt.Tx) (err error) {
+		version, err = replace(tx, d.Name, d.Version, d.Text)
+		return err
+	})
 	return version, s.failed("commit", d.Name, err)
 }
 
 // Outbox implements state.Store.
 func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, error) {
-	excepted := make(map[string]bool, len(except))
-	for _, processor := range except {
-		excepted[processor] = true
-	}
 	var events []state.Event
 	err := s.view(ctx, func(tx *bolt.Tx) error {
 		return tx.Bucket(outboxBucket).ForEach(func(key, body []byte) error {
 			event, err := readEvent(key, body)
-			if err == nil && !excepted[event.Processor] {
+			if err == nil && !slices.Contains(except, event.Processor) {
 				events = append(events, event)
 			}
 			return err

@@ -29,17 +29,19 @@ func OpenWithConnectionString(connectionString, table string, options azcore.Cli
 	if err != nil {
 		return nil, fmt.Errorf("open state table %s: the storage connection string cannot be used: %w", table, err)
 	}
-	using := signIn{"account key", "copy it again from the storage account", func(host string) string {
-		return azurecli.InGroup("storage account show-connection-string", "--name", azurecli.Table.Resource(host), "--query", "connectionString")
-	}}
-	if parsed.Signature != "" {
-		const advice = "issue one for the Table service that is not expired and allows read, add, update, delete and query"
-		using = signIn{"shared access signature", advice, func(host string) string {
-			return azurecli.Command("storage account generate-sas", "--account-name", azurecli.Table.Resource(host), "--services", "t", "--resource-types", "sco",
-				"--permissions", "rwdlacu", "--expiry", "EXPIRY", "--https-only")
-		}}
+	u, err := url.Parse(parsed.Endpoint)
+	if err != nil {
+		return nil, errors.New("open state table: the service has no usable address")
 	}
-	return open(service, parsed.Endpoint, table, using)
+	name := azurecli.Table.Resource(u.Host)
+	using := signIn{"account key", "copy it again from the storage account",
+		azurecli.InGroup("storage account show-connection-string", "--name", name, "--query", "connectionString")}
+	if parsed.Signature != "" {
+		using = signIn{"shared access signature", "issue one for the Table service that is not expired and allows read, add, update, delete and query",
+			azurecli.Command("storage account generate-sas", "--account-name", name, "--services", "t", "--resource-types", "sco",
+				"--permissions", "rwdlacu", "--expiry", "EXPIRY", "--https-only")}
+	}
+	return &Store{client: service.NewClient(table), table: table, host: u.Host, signIn: using}, nil
 }
 
 // connect makes a client. It sends no request.
@@ -67,9 +69,8 @@ func OpenWithIdentity(serviceURL, table string, credential azcore.TokenCredentia
 	if err != nil {
 		return nil, fmt.Errorf("open state table %s: %w", table, err)
 	}
-	return open(service, serviceURL, table, signIn{"identity", "assign it the role " + role + ", and wait some minutes", func(host string) string {
-		return azurecli.Assign(role, azurecli.Table.ID(host))
-	}})
+	using := signIn{"identity", "assign it the role " + role + ", and wait some minutes", azurecli.Assign(role, azurecli.Table.ID(u.Host))}
+	return &Store{client: service.NewClient(table), table: table, host: u.Host, signIn: using}, nil
 }
 
 // withRetries sets few and short retries, since the next tick tries again.
@@ -81,12 +82,4 @@ func withRetries(options azcore.ClientOptions) azcore.ClientOptions {
 		MaxRetryDelay: 2 * time.Second,
 	}
 	return options
-}
-
-func open(service *aztables.ServiceClient, endpoint, table string, using signIn) (*Store, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return nil, errors.New("open state table: the service has no usable address")
-	}
-	return &Store{client: service.NewClient(table), table: table, host: u.Host, signIn: using}, nil
 }

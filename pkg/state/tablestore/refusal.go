@@ -25,9 +25,9 @@ const role = "Storage Table Data Contributor"
 
 // signIn describes, for messages, how the store signs in.
 type signIn struct {
-	name    string                   // as in "the account key"
-	advice  string                   // what to do if it is refused or lacks a permission
-	command func(host string) string // of the Azure CLI, for that
+	name    string // as in "the account key"
+	advice  string // what to do if it is refused or lacks a permission
+	command string // of the Azure CLI, for that
 }
 
 // Refusal is the error of a request that the service answered with an error. Its text says what to do. It
@@ -162,7 +162,7 @@ func (s *Store) describe(r *Refusal) *Refusal {
 		r.meaning, r.advice, r.command = meaning, advice, command
 		return r
 	}
-	denied, command := fmt.Sprintf("%s does not let the %s do this", s.host, s.signIn.name), s.signIn.command(s.host)
+	denied, command := fmt.Sprintf("%s does not let the %s do this", s.host, s.signIn.name), s.signIn.command
 	switch aztables.TableErrorCode(r.Code) {
 	case "KeyBasedAuthenticationNotPermitted":
 		return say(s.host+" takes no account keys", "set FEEDSCALE_STATE=https://"+s.host+"/"+s.table+", with an identity that has the role "+role, "")
