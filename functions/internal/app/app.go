@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/dashboard"
@@ -76,7 +77,7 @@ type App struct {
 func New(c config.Config, o Options) (*App, error) {
 	clock := poller.NewClock(o.Now)
 	o.Now = clock.Now
-	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, last: make(map[string]sampleKey)}}
+	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, last: make(map[string]string)}}
 	if name := c.Settings.Ignored; name != "" {
 		o.Log.Warn("a setting is ignored: no part of the program reads it any more", "setting", name)
 	}
@@ -112,8 +113,9 @@ func New(c config.Config, o Options) (*App, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
+	shown, shownGroups := subjects(c.Settings.Timer, list, groups)
 	a.shown = &overview.Overview{
-		Processors: subjects(c.Settings.Timer, list), Groups: groupSubjects(c.Settings.Timer, groups, list), Store: a.store,
+		Processors: shown, Groups: shownGroups, Store: a.store,
 		Now: o.Now, Log: o.Log, NeverPolled: o.NeverPolled, Partitions: c.Settings.MetricsPartitions,
 	}
 	a.store.Wrote = a.shown.Wrote
@@ -175,18 +177,20 @@ func (a *App) Poll(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	return a.poller.Tick(ctx, mode)
 }
 
-// Tick is one tick over the processors that are due, counted. A tick that takes longer than passes from its
-// slot to the next is logged, with what it waited for: under a Functions host the next one begins at once.
+// Tick is one tick over the processors that are due, counted.
 func (a *App) Tick(ctx context.Context) (report.Tick, error) { return a.tick(ctx, poller.Mode{}) }
 
-// TickBriefly is Tick for those who do not look at partitions, and for a process that idles until the
-// next one: what the tick took of memory is given back to the system.
+// TickBriefly is Tick for those who do not look at partitions.
 func (a *App) TickBriefly(ctx context.Context) (report.Tick, error) {
-	defer debug.FreeOSMemory()
 	return a.tick(ctx, poller.Mode{Brief: true})
 }
 
+// tick logs a tick that takes longer than passes from its slot to the next, with what it waited for: under a
+// Functions host the next one begins at once.
 func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
+	if mode.Brief {
+		defer debug.FreeOSMemory() // the process idles until the next tick
+	}
 	start := a.options.Now()
 	mode.Each = func(s state.State) {
 		a.meters.ObservePoll(s)
@@ -234,49 +238,38 @@ func (a *App) register(mux *http.ServeMux) {
 	})
 }
 
-// subjects are processors as the overview needs them.
-func subjects(ticks crontab.Schedule, all []poller.Processor) []overview.Subject {
-	found := make([]overview.Subject, len(all))
-	for i := range all {
-		p := &all[i] // of which there may be thousands
-		found[i] = overview.Subject{Name: p.Name, Group: p.Group, Next: func(s state.State, t time.Time) time.Time {
-			return p.NextPoll(ticks, s, t)
-		}}
-	}
-	return found
-}
-
-// groupSubjects are groups as the overview needs them.
-func groupSubjects(ticks crontab.Schedule, groups []poller.Group, processors []poller.Processor) []overview.Subject {
+// subjects are processors and groups as the overview needs them.
+func subjects(ticks crontab.Schedule, processors []poller.Processor, groups []poller.Group) (all, ofGroups []overview.Subject) {
 	members := make(map[string][]poller.Processor)
-	for _, p := range processors {
+	for i := range processors {
+		p := &processors[i] // of which there may be thousands
+		all = append(all, overview.Subject{Name: p.Name, Group: p.Group, Next: func(s state.State, t time.Time) time.Time {
+			return p.NextPoll(ticks, s, t)
+		}})
 		if p.Group != "" {
-			members[p.Group] = append(members[p.Group], p)
+			members[p.Group] = append(members[p.Group], *p)
 		}
 	}
-	found := make([]overview.Subject, len(groups))
-	for i, g := range groups {
-		found[i] = overview.Subject{Name: g.Name, Next: func(s state.State, t time.Time) time.Time {
+	for _, g := range groups {
+		ofGroups = append(ofGroups, overview.Subject{Name: g.Name, Next: func(s state.State, t time.Time) time.Time {
 			return poller.NextGroup(ticks, members[g.Name], s, t)
-		}}
+		}})
 	}
-	return found
+	return all, ofGroups
 }
 
 // policies are what the history of a processor may be replayed against: its own policy, paused or not,
 // the default one, and KEDA. None for a group.
 func (a *App) policies(name string) []simulate.Scaler {
-	for _, p := range a.poller.Processors {
-		if p.Name == name {
-			ticks := a.config.Settings.Timer
-			first := p.NextPoll(ticks, state.State{}, a.options.Now())
-			every := p.NextPoll(ticks, state.State{}, first).Sub(first)
-			own := p.Policy
-			own.Paused = false
-			return []simulate.Scaler{simulate.Feedscale("own", own, every), simulate.Feedscale("default", config.DefaultPolicy(), every), simulate.KEDA()}
-		}
+	i := slices.IndexFunc(a.poller.Processors, func(p poller.Processor) bool { return p.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	p, ticks := a.poller.Processors[i], a.config.Settings.Timer
+	first := p.NextPoll(ticks, state.State{}, a.options.Now())
+	every := p.NextPoll(ticks, state.State{}, first).Sub(first)
+	p.Policy.Paused = false
+	return []simulate.Scaler{simulate.Feedscale("own", p.Policy, every), simulate.Feedscale("default", config.DefaultPolicy(), every), simulate.KEDA()}
 }
 
 // closeTimeout bounds the closing of the publisher.

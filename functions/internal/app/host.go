@@ -196,12 +196,8 @@ func spelled(next http.Handler) http.Handler {
 // each tick, with its partitions; nil = nobody looks at them.
 func (h *Host) TickForever(ctx context.Context, took func(report.Tick)) error {
 	for {
-		var err error
-		if took == nil {
-			_, err = h.TickBriefly(ctx)
-		} else {
-			var result report.Tick
-			result, err = h.Tick(ctx)
+		result, err := h.tick(ctx, poller.Mode{Brief: took == nil})
+		if took != nil {
 			took(result)
 		}
 		if err != nil && ctx.Err() == nil {

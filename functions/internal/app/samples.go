@@ -1,6 +1,8 @@
 package app
 
 import (
+	"cmp"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -17,15 +19,7 @@ type samples struct {
 	every time.Duration // a line at least this often, and at each change; 0 = none
 
 	mu   sync.Mutex
-	last map[string]sampleKey // by name
-}
-
-// sampleKey is what decides whether a line is due: another one than that of the last line.
-type sampleKey struct {
-	slot     time.Time
-	status   changefeed.Status
-	complete bool
-	replicas int // -1 if nothing is decided
+	last map[string]string // what decides whether a line is due, of the last one; by name
 }
 
 // processor logs the line of a poll if one is due. It is safe for concurrent use.
@@ -87,15 +81,11 @@ func previous(s state.State) *int {
 // due reports whether a line is to be written: the first in each interval of the clock, and each change.
 func (s *samples) due(of state.State, status changefeed.Status, complete bool, replicas *int) bool {
 	// A host fires up to some milliseconds early, which must not leave an interval without a line.
-	now := sampleKey{of.AttemptedAt.Round(time.Second).Truncate(s.every), status, complete, -1}
-	if replicas != nil {
-		now.replicas = *replicas
-	}
+	slot := of.AttemptedAt.Round(time.Second).Truncate(s.every)
+	now := fmt.Sprint(slot.Unix(), status, complete, replicas != nil, *cmp.Or(replicas, new(int)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last[of.Processor] == now {
-		return false
-	}
+	before := s.last[of.Processor]
 	s.last[of.Processor] = now
-	return true
+	return before != now
 }

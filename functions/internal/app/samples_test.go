@@ -20,7 +20,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func newSamples(log *bytes.Buffer, every time.Duration) *samples {
 	return &samples{
 		log: slog.New(slog.NewJSONHandler(log, nil)), every: every,
-		last: make(map[string]sampleKey),
+		last: make(map[string]string),
 	}
 }
 

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -126,7 +125,7 @@ func (s Source) Find(ctx context.Context, names []string) (report.List, error) {
 	}
 	known := namesOf(all)
 	for _, name := range names {
-		if known[name] {
+		if slices.Contains(known, name) {
 			continue
 		}
 		everything, err := s.List(ctx, nil)
@@ -134,7 +133,7 @@ func (s Source) Find(ctx context.Context, names []string) (report.List, error) {
 			return all, err
 		}
 		err = report.UnknownName(name)
-		if near := config.Nearest(name, slices.Sorted(maps.Keys(namesOf(everything)))); near != "" {
+		if near := config.Nearest(name, namesOf(everything)); near != "" {
 			err = fmt.Errorf("%w; did you mean %s?", err, near)
 		}
 		return all, err
@@ -142,13 +141,15 @@ func (s Source) Find(ctx context.Context, names []string) (report.List, error) {
 	return all, nil
 }
 
-func namesOf(all report.List) map[string]bool {
-	names := make(map[string]bool, len(all.Processors)+len(all.Groups))
+// namesOf returns all names, sorted.
+func namesOf(all report.List) []string {
+	var names []string
 	for _, p := range all.Processors {
-		names[p.Name] = true
+		names = append(names, p.Name)
 	}
 	for _, g := range all.Groups {
-		names[g.Name] = true
+		names = append(names, g.Name)
 	}
+	slices.Sort(names)
 	return names
 }

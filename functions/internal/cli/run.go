@@ -132,7 +132,7 @@ func (r *runner) serve(ctx context.Context, c *config.Config) error {
 	if listener == nil {
 		return h.Serve(ctx, tick)
 	}
-	serve, err := misused(r.scaler(c.Settings.Scaler, h.Answers(), 0, r.log))
+	serve, err := misused(r.scaler(c.Settings.Scaler, h, 0, r.log))
 	if err != nil {
 		return err
 	}

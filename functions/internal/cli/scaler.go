@@ -85,7 +85,7 @@ func serveScaler(ctx context.Context, env program.Env, o scalerOptions, scaler N
 			return err
 		}
 		defer a.Close()
-		settings, answers = c.Settings, a.Answers()
+		settings, answers = c.Settings, a
 	}
 	log := program.NewLog(env.Stderr, settings.LogLevel)
 	ctx, cancel := context.WithCancel(ctx)
