@@ -22,13 +22,12 @@ type Clock struct {
 	machine func() time.Time
 	between func(from, to time.Time) time.Duration // by the monotonic clock, whatever is done to the other one
 
-	mu       sync.Mutex
-	asked    time.Time                  // what the machine said last, with its monotonic reading
-	applied  time.Duration              // that is added to what the machine says
-	settled  bool                       // applied is what several polls measured
-	looks    []map[string]time.Duration // of the last polls: the accounts' clocks minus the machine's, by host
-	accounts [2]string                  // that disagree; empty = none do
-	offset   time.Duration              // median over accounts and looks; 0 until there are enough
+	mu      sync.Mutex
+	asked   time.Time                  // what the machine said last, with its monotonic reading
+	applied time.Duration              // that is added to what the machine says
+	settled bool                       // applied is what several polls measured
+	looks   []map[string]time.Duration // of the last polls: the accounts' clocks minus the machine's, by host
+	wrong   []changefeed.Cause         // what is wrong with the clocks, by these looks
 }
 
 // NewClock corrects the clock of a machine. Jumps are seen only if its times have a monotonic
@@ -44,7 +43,7 @@ func (c *Clock) Now() time.Time {
 	now := c.machine()
 	wall := now.Round(0).Sub(c.asked.Round(0))
 	if jump := wall - c.between(c.asked, now); !c.asked.IsZero() && jump.Abs() > clockTolerance {
-		c.applied, c.settled, c.looks, c.offset = c.applied-jump, false, nil, 0
+		c.applied, c.settled, c.looks, c.wrong = c.applied-jump, false, nil, nil
 	}
 	c.asked = now
 	return now.Add(c.applied)
@@ -66,20 +65,37 @@ func (c *Clock) look(offsets map[string]time.Duration) {
 			by[host], all = append(by[host], offset), append(all, offset)
 		}
 	}
-	c.offset, c.accounts = median(all), [2]string{}
+	offset := median(all)
 	hosts := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Compare(median(by[a]), median(by[b])) })
 	least, most := hosts[0], hosts[len(hosts)-1]
 	if median(by[most])-median(by[least]) > clockTolerance {
-		c.accounts = [2]string{least, most}
-	}
-	switch {
-	case c.accounts[0] != "":
 		c.applied, c.settled = 0, false
-	case !c.settled:
-		if c.applied, c.settled = c.offset, len(c.looks) == clockLooks; c.offset.Abs() <= clockTolerance {
+		c.say("the clock of account "+most, "is more than a minute ahead of that of account "+least, "followed the clock of this machine",
+			"run feedscale check: it compares the clock of each account with this machine's")
+		return
+	}
+	if !c.settled {
+		if c.applied, c.settled = offset, len(c.looks) == clockLooks; offset.Abs() <= clockTolerance {
 			c.applied = 0
 		}
 	}
+	const machine, corrected = "the clock of this machine", "followed the corrected time"
+	const remedy = "synchronize the clock of this machine with NTP; feedscale check shows by how much it is wrong"
+	switch {
+	case len(c.looks) < clockLooks || offset.Abs() <= clockTolerance:
+		c.wrong = nil
+	case c.applied == 0:
+		c.say("the clock of Cosmos DB", "is no longer that of this machine", "may show a wrong age",
+			"run feedscale check: it shows by how much they differ. If this machine's clock is right, nothing is to be done")
+	case offset > 0:
+		c.say(machine, "is more than a minute behind that of Cosmos DB", corrected, remedy)
+	default:
+		c.say(machine, "is more than a minute ahead of that of Cosmos DB", corrected, remedy)
+	}
+}
+
+func (c *Clock) say(of, says, effect, remedy string) {
+	c.wrong = []changefeed.Cause{{Beside: true, Of: of, Says: says, Effect: effect, Remedy: remedy}}
 }
 
 func median(all []time.Duration) time.Duration {
@@ -94,24 +110,7 @@ func (c *Clock) causes() []changefeed.Cause {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	cause := changefeed.Cause{Beside: true, Of: "the clock of this machine", Effect: "followed the corrected time", Remedy: "synchronize the clock of this machine with NTP; feedscale check shows by how much it is wrong"}
-	switch {
-	case c.accounts[0] != "":
-		cause.Of, cause.Says = "the clock of account "+c.accounts[1], "is more than a minute ahead of that of account "+c.accounts[0]
-		cause.Effect = "followed the clock of this machine"
-		cause.Remedy = "run feedscale check: it compares the clock of each account with this machine's"
-	case len(c.looks) < clockLooks || c.offset.Abs() <= clockTolerance:
-		return nil
-	case c.applied == 0:
-		cause.Of, cause.Says = "the clock of Cosmos DB", "is no longer that of this machine"
-		cause.Effect = "may show a wrong age"
-		cause.Remedy = "run feedscale check: it shows by how much they differ. If this machine's clock is right, nothing is to be done"
-	case c.offset > 0:
-		cause.Says = "is more than a minute behind that of Cosmos DB"
-	default:
-		cause.Says = "is more than a minute ahead of that of Cosmos DB"
-	}
-	return []changefeed.Cause{cause}
+	return c.wrong
 }
 
 // compareClocks takes the offsets of the accounts that this tick has asked.

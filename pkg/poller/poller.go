@@ -71,8 +71,7 @@ type Poller struct {
 	rivals   atomic.Bool // it was logged that another process polls
 	handed   sync.Map    // when a tick of this process handed a processor over last, by name
 	late     atomic.Bool // it was logged that shards are not polled in time
-	searched sync.Mutex  // held while the outbox of processors that are no longer configured is searched
-	drained  bool        // that outbox is empty
+	drained  atomic.Bool // the outbox of processors that are no longer configured is empty
 }
 
 // Mode says what a tick does beyond measuring and deciding.

@@ -20,11 +20,7 @@ func (p *Poller) eventDue(s state.State, now time.Time) bool {
 	switch {
 	case s.Decision == nil, s.Paused, s.Group != "":
 		return false
-	case last == nil:
-		return true
-	case last.Replicas != s.Decision.Replicas, last.Active != s.Decision.Active:
-		return true
-	case last.Destination != p.Destination:
+	case last == nil, last.Destination != p.Destination, last.Replicas != s.Decision.Replicas, last.Active != s.Decision.Active:
 		return true
 	default:
 		// A time in the future, of a clock that was ahead, is no reason to wait for it.
@@ -76,9 +72,9 @@ func (o *outbox) deliver(ctx context.Context, waiting []state.Event) (left int) 
 	if len(waiting) == 0 {
 		return 0
 	}
+	var remove []int64
 	newest := newestOf(waiting)
 	event := waiting[newest]
-	remove := make([]int64, 0, len(waiting))
 	for i, e := range waiting {
 		if i != newest {
 			remove = append(remove, e.Sequence)
@@ -113,14 +109,13 @@ var errNotTried = errors.New("the queue is out of reach")
 
 // send publishes one event, unless the queue gave no answer to another one of this tick.
 func (o *outbox) send(ctx context.Context, e state.Event) error {
-	o.slots <- struct{}{}
-	defer func() { <-o.slots }()
-	if o.unreachable.Load() {
-		return errNotTried
-	}
-	began := time.Now()
-	err := o.Publisher.Publish(ctx, e.Body)
-	o.took.Add("the queue", time.Since(began))
+	err := errNotTried
+	o.slots.do(func() {
+		if !o.unreachable.Load() {
+			defer o.waits("the queue")()
+			err = o.Publisher.Publish(ctx, e.Body)
+		}
+	})
 	if errors.Is(err, events.ErrUnreachable) && o.unreachable.Swap(true) {
 		return errNotTried
 	}
@@ -143,12 +138,10 @@ func newestOf(outbox []state.Event) int {
 // configured. Nothing adds to them: after a search that finds none, the process does not search
 // again. The search is the last step of a tick, since it may take long.
 func (o *outbox) publishOrphans(ctx context.Context) int {
-	o.searched.Lock()
-	defer o.searched.Unlock()
-	if o.drained || o.stopping.Err() != nil {
+	if o.drained.Load() || o.stopping.Err() != nil {
 		return 0
 	}
-	configured := make([]string, 0, len(o.Processors)+len(o.Groups))
+	var configured []string
 	for _, processor := range o.Processors {
 		configured = append(configured, processor.Name)
 	}
@@ -167,6 +160,6 @@ func (o *outbox) publishOrphans(ctx context.Context) int {
 	names := slices.Sorted(maps.Keys(orphans))
 	var left atomic.Int64
 	newSlots().each(len(names), func(i int) { left.Add(int64(o.deliver(ctx, orphans[names[i]]))) })
-	o.drained = len(removed) == 0
+	o.drained.Store(len(removed) == 0)
 	return int(left.Load())
 }

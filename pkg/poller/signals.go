@@ -178,9 +178,8 @@ func (s *signalTurn) do(ctx context.Context, do func(context.Context) error) (er
 	s.slots.do(func() {
 		ctx, cancel := context.WithTimeout(ctx, s.budget.signals)
 		defer cancel()
-		began := time.Now()
+		defer s.waits("the signal queues")()
 		err = do(ctx)
-		s.took.Add("the signal queues", time.Since(began))
 	})
 	return err
 }

@@ -116,12 +116,18 @@ func collect(loaded <-chan int) (wave []int, more bool) {
 func (t *tick) load(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.budget.row)
 	defer cancel()
-	began := time.Now()
+	waited := t.waits("the state")
 	d.stored, d.err = t.Store.Load(ctx, d.name)
-	t.took.Add("the state", time.Since(began))
+	waited()
 	d.last = d.stored.Head()
 	d.saw = sightsOf(d.last)
 	t.sayUnread(d)
+}
+
+// waits measures until it is called again how long the tick waits for something.
+func (t *tick) waits(what string) (until func()) {
+	began := time.Now()
+	return func() { t.took.Add(what, time.Since(began)) }
 }
 
 func (t *tick) sayUnread(d *subject) {
@@ -319,9 +325,8 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 	}
 	var err error
 	t.store.do(func() {
-		began := time.Now()
+		defer t.waits("the state")()
 		err = t.Store.Commit(ctx, d.stored.Version, *d.next, d.event)
-		t.took.Add("the state", time.Since(began))
 	})
 	if err != nil {
 		d.next.Sequence, d.next.Published = d.last.Sequence, d.last.Published
@@ -360,7 +365,7 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 	var result report.Tick
 	var due, failed, unknown, leases int
 	var failure error
-	subjects := make([]*subject, 0, len(polls)+len(groups))
+	subjects := groups
 	for _, d := range polls {
 		if subjects = append(subjects, &d.subject); !d.stage.polled() {
 			continue
@@ -379,7 +384,7 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 		}
 	}
 	for _, d := range groups {
-		if subjects = append(subjects, d); d.stage.polled() {
+		if d.stage.polled() {
 			result.Groups = append(result.Groups, *d.next)
 		}
 	}

@@ -37,7 +37,7 @@ var mutants = []mutant{
 	{"no heartbeat", "poller/publish.go", "return p.Heartbeat > 0 && now.Sub", "return false && now.Sub"},
 	{"a change of activity alone is not published", "poller/publish.go", "last.Active != s.Decision.Active:", "false:"},
 	{"a clock that was ahead holds the heartbeat back", "poller/publish.go", "now.Sub(last.Time).Abs() >= p.Heartbeat", "now.Sub(last.Time) >= p.Heartbeat"},
-	{"what a removed processor leaves is never published", "poller/publish.go", "if o.drained || o.stopping.Err() != nil {", "if true {"},
+	{"what a removed processor leaves is never published", "poller/publish.go", "if o.drained.Load() || o.stopping.Err() != nil {", "if true {"},
 	{"a group has what its last member asks for", "scaling/group.go", "if top < 0 || *m.Replicas > replicas {", "if true {"},
 	{"an unknown member asks for nothing", "scaling/group.go", "undecided > 0 && last != nil {", "false && last != nil {"},
 	{"a paused member that cannot be read asks for nothing", "poller/group.go", "m.processor.Policy.Paused && !m.asks.unread", "m.processor.Policy.Paused"},
