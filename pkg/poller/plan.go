@@ -158,8 +158,8 @@ func (p *part) add(other part) {
 
 // waits is the last poll of the processor that was polled the longest ago.
 func (p *part) waits(some []candidate) time.Time {
-	oldest := slices.MinFunc(p.members, func(a, b int) int { return some[a].last.AttemptedAt.Compare(some[b].last.AttemptedAt) })
-	return some[oldest].last.AttemptedAt
+	polledAt := func(i int) time.Time { return some[i].last.AttemptedAt }
+	return polledAt(slices.MinFunc(p.members, func(a, b int) int { return polledAt(a).Compare(polledAt(b)) }))
 }
 
 // divide returns the due processors that may be handed over. A process keeps those whose throughput
@@ -175,24 +175,17 @@ func divide(some []candidate, stages []stage, all []Processor) (parts []part) {
 			missing[c.Group]--
 		}
 	}
-	groups := make(map[string]int) // index of a group's part
+	at := make(map[string]int) // index of a group's part
 	for i, c := range some {
-		whole := missing[c.Group] == 0
-		if c.Group == "" {
-			whole = !c.Throughput
-		}
-		if stages[i] != polling || !whole {
+		if stages[i] != polling || c.Throughput || c.Group != "" && missing[c.Group] > 0 {
 			continue
 		}
-		p := part{[]int{i}, c.leases}
-		if at, ok := groups[c.Group]; ok {
-			parts[at].add(p)
+		if j, ok := at[c.Group]; ok && c.Group != "" {
+			parts[j].add(part{[]int{i}, c.leases})
 			continue
 		}
-		if c.Group != "" {
-			groups[c.Group] = len(parts)
-		}
-		parts = append(parts, p)
+		at[c.Group] = len(parts)
+		parts = append(parts, part{[]int{i}, c.leases})
 	}
 	return parts
 }
@@ -217,9 +210,9 @@ func pack(parts []part, some []candidate, size int) (shards []part) {
 	for _, p := range pieces {
 		if i := slices.IndexFunc(shards, func(s part) bool { return s.fits(p, size) }); i >= 0 {
 			shards[i].add(p)
-			continue
+		} else {
+			shards = append(shards, p)
 		}
-		shards = append(shards, p)
 	}
 	return shards
 }

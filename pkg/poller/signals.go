@@ -39,10 +39,10 @@ type knownSignals struct {
 // signalTurn keeps the signal queues in one tick; a nil one keeps none.
 type signalTurn struct {
 	*tick
-	slots  slots
-	queues []string      // that are configured
-	begun  chan struct{} // closed once stored is known
-	stored bool          // the configured queues are remembered
+	slots      slots
+	namespace  string      // where the queues are; "" = there can be none
+	queues     []string    // that are configured
+	remembered func() bool // waits until they are in the store, and reports whether they are
 }
 
 // beginSignals puts every configured signal queue into the store before a message is sent to it, so
@@ -51,7 +51,11 @@ func (t *tick) beginSignals(ctx context.Context) {
 	if t.scope.DryRun || t.known.idle.Load() {
 		return
 	}
-	s := &signalTurn{tick: t, slots: newSlots(), begun: make(chan struct{})}
+	s := &signalTurn{tick: t, slots: newSlots()}
+	s.remembered = sync.OnceValue(func() bool { return s.remember(ctx) })
+	if t.Signals != nil {
+		s.namespace = t.Signals.Namespace()
+	}
 	for _, p := range t.Processors {
 		s.queues = append(s.queues, p.SignalQueue)
 	}
@@ -60,23 +64,12 @@ func (t *tick) beginSignals(ctx context.Context) {
 	}
 	s.queues = slices.DeleteFunc(s.queues, func(q string) bool { return q == "" })
 	t.signals = s
-	t.finishing.Go(func() {
-		defer close(s.begun)
-		s.stored = s.remember(ctx)
-	})
-}
-
-// namespace is where the signal queues are; "" where there can be none.
-func (s *signalTurn) namespace() string {
-	if s.Signals == nil {
-		return ""
-	}
-	return s.Signals.Namespace()
+	t.finishing.Go(func() { s.remembered() })
 }
 
 // configured reports whether a queue that is remembered is named.
 func (s *signalTurn) configured(q state.SignalQueue) bool {
-	return q.Namespace == s.namespace() && slices.ContainsFunc(s.queues, func(name string) bool { return strings.EqualFold(name, q.Queue) })
+	return q.Namespace == s.namespace && slices.ContainsFunc(s.queues, func(name string) bool { return strings.EqualFold(name, q.Queue) })
 }
 
 // remember brings the stored list in line with the configuration, and empties the queues that were
@@ -120,7 +113,7 @@ func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.Sig
 		switch {
 		case s.configured(q):
 			q.Left = time.Time{}
-		case q.Namespace != s.namespace():
+		case q.Namespace != s.namespace:
 			elsewhere = append(elsewhere, q)
 			continue
 		case strings.EqualFold(q.Namespace+"/"+q.Queue, s.Destination):
@@ -134,7 +127,7 @@ func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.Sig
 	}
 	for _, name := range s.queues {
 		if !slices.ContainsFunc(next, func(q state.SignalQueue) bool { return strings.EqualFold(q.Queue, name) }) {
-			next = append(next, state.SignalQueue{Namespace: s.namespace(), Queue: name})
+			next = append(next, state.SignalQueue{Namespace: s.namespace, Queue: name})
 		}
 	}
 	return next, elsewhere
@@ -145,10 +138,7 @@ func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.Sig
 // nothing was ever decided, the queue is left as it is.
 func (s *signalTurn) keep(ctx context.Context, d *subject, decided *state.State) {
 	replicas := decided.Memory.Replicas
-	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil {
-		return
-	}
-	if <-s.begun; !s.stored {
+	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil || !s.remembered() {
 		return
 	}
 	err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal, *replicas) })
@@ -164,7 +154,8 @@ func (s *signalTurn) empty(ctx context.Context, queue string) {
 	if s.stopping.Err() != nil {
 		return
 	}
-	if err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Empty(ctx, queue) }); err != nil {
+	err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Empty(ctx, queue) })
+	if err != nil {
 		s.say(queue, "a signal queue that nothing names any more cannot be emptied: what scales by it keeps its replicas; it is tried again at the next tick", err)
 		s.known.emptied.Delete(queue)
 		return
