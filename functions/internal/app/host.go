@@ -54,11 +54,12 @@ func Listen(c config.Config, o Options) (*Host, error) {
 	h := &Host{listener: listener, mux: http.NewServeMux()}
 	if c.Settings.Health != "" && !o.BehindHost {
 		if h.health, err = net.Listen("tcp", c.Settings.Health); err != nil {
-			listener.Close()
-			return nil, fmt.Errorf("cannot listen on %s, set FEEDSCALE_HEALTH_LISTEN to another address: %w", c.Settings.Health, err)
+			err = fmt.Errorf("cannot listen on %s, set FEEDSCALE_HEALTH_LISTEN to another address: %w", c.Settings.Health, err)
 		}
 	}
-	a, err := New(c, o)
+	if err == nil {
+		h.App, err = New(c, o)
+	}
 	if err != nil {
 		listener.Close()
 		if h.health != nil {
@@ -66,10 +67,9 @@ func Listen(c config.Config, o Options) (*Host, error) {
 		}
 		return nil, err
 	}
-	h.App = a
 	h.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "feedscale") }) // the Functions host's readiness and health ping
 	answerProbes(h.mux)
-	a.register(h.mux)
+	h.register(h.mux)
 	return h, nil
 }
 

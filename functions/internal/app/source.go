@@ -44,15 +44,15 @@ func SourceOfState(settings config.Settings, configure func() (config.Config, er
 			return table.shown.List(ctx, names), nil
 		}
 		found, a, err := open(settings, configure, o)
-		if running = found; err != nil {
+		running = found
+		switch {
+		case err != nil:
 			return report.List{}, err
-		}
-		if running != nil {
+		case running != nil:
 			return running.List(ctx, names)
-		}
-		if settings.State.BoltPath == "" {
+		case settings.State.BoltPath == "":
 			table = a
-		} else {
+		default:
 			defer a.Close()
 		}
 		return a.shown.List(ctx, names), nil

@@ -98,7 +98,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 		}
 	}
 	return s.batch(ctx, func(tx *bolt.Tx) error {
-		outbox, history := tx.Bucket(outboxBucket), tx.Bucket(historyBucket)
+		outbox, history := tx.Bucket(outboxBucket), historyOf(tx)
 		history.FillPercent = historyFillRatio
 		_, err := replace(tx, next.Processor, version, encoded)
 		if err == nil && event != nil {
@@ -109,7 +109,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 			err = outbox.Put(key, event.Body)
 		}
 		if err == nil && next.Finished != nil {
-			err = history.Bucket(summariesBucket).Put(sampleKey(next.Processor, next.Finished.Hour), summary)
+			err = summariesOf(tx).Put(sampleKey(next.Processor, next.Finished.Hour), summary)
 		}
 		if err == nil && !next.AttemptedAt.IsZero() {
 			err = history.Put(sampleKey(next.Processor, next.AttemptedAt), sample)
