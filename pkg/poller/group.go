@@ -74,7 +74,6 @@ func (t *tick) decideFor(g Group, d *subject, members []*poll) {
 	t.emit(d, state.Observation{Since: d.last.AttemptedAt})
 }
 
-// memberStates returns what the members of a group ask for.
 func memberStates(members []*poll) []state.Member {
 	all := make([]state.Member, len(members))
 	for i, m := range members {

@@ -56,7 +56,6 @@ type scope struct {
 	groups map[string]bool // of which these are members
 }
 
-// newScope is that of a tick that starts now.
 func newScope(mode Mode, now time.Time, processors []Processor) scope {
 	s := scope{Mode: mode, now: now}
 	if s.Shard == nil {

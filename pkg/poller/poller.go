@@ -138,7 +138,6 @@ type slots chan struct{}
 
 func newSlots() slots { return make(slots, parallel) }
 
-// do calls f in a slot.
 func (s slots) do(f func()) {
 	s <- struct{}{}
 	defer func() { <-s }()

@@ -149,7 +149,6 @@ func (s *signalTurn) keep(ctx context.Context, d *subject, decided *state.State)
 	s.well(d.signal)
 }
 
-// empty empties a queue that nothing names any more.
 func (s *signalTurn) empty(ctx context.Context, queue string) {
 	if s.stopping.Err() != nil {
 		return

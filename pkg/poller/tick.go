@@ -112,7 +112,6 @@ func collect(loaded <-chan int) (wave []int, more bool) {
 	return wave, false
 }
 
-// load reads what is stored of a subject.
 func (t *tick) load(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.budget.row)
 	defer cancel()
@@ -238,7 +237,6 @@ func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	}
 }
 
-// decide decides and commits.
 func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
 	if t.stopping.Err() != nil && !lag.Complete() {
 		d.stage = dropped

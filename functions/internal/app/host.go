@@ -134,7 +134,6 @@ func (h *Host) server(handler http.Handler) *http.Server {
 	}
 }
 
-// answerProbes adds the path of probes to a mux.
 func answerProbes(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 }

@@ -44,7 +44,6 @@ func OpenWithConnectionString(connectionString, table string, options azcore.Cli
 	return &Store{client: service.NewClient(table), table: table, host: u.Host, signIn: using}, nil
 }
 
-// connect makes a client. It sends no request.
 func connect(s connectionstring.Storage, options azcore.ClientOptions) (*aztables.ServiceClient, error) {
 	clientOptions := aztables.ClientOptions{ClientOptions: options}
 	if s.Signature != "" {
