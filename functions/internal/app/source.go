@@ -32,30 +32,22 @@ func SourceOfAPI(api *connect.API) Source { return Source{List: api.List, Every:
 // processors there are, unless another process has the state file open, which is asked. A file is opened for
 // each look, so that it is free for others in between.
 func SourceOfState(settings config.Settings, configure func() (config.Config, error), o Options) Source {
-	var running *connect.Running // once one was found
-	var table *App               // once it is open; one that only reads has nothing to close
+	var kept Record // a process that was found, or a table, which has nothing to close
 	list := func(ctx context.Context, names []string) (report.List, error) {
-		if running != nil {
-			if all, err := running.List(ctx, names); err == nil || ctx.Err() != nil {
+		if kept != nil {
+			if all, err := kept.List(ctx, names); err == nil || ctx.Err() != nil {
 				return all, err
 			}
 		}
-		if table != nil {
-			return table.shown.List(ctx, names), nil
-		}
-		found, a, err := open(settings, configure, o)
-		running = found
-		switch {
-		case err != nil:
+		found, end, err := OpenRecord(settings, configure, o)
+		if kept = found; err != nil {
 			return report.List{}, err
-		case running != nil:
-			return running.List(ctx, names)
-		case settings.State.BoltPath == "":
-			table = a
-		default:
-			defer a.Close()
 		}
-		return a.shown.List(ctx, names), nil
+		if _, own := found.(*App); own && settings.State.BoltPath != "" {
+			kept = nil
+			defer end()
+		}
+		return found.List(ctx, names)
 	}
 	if settings.State.BoltPath == "" {
 		return Source{list, everyFar}
@@ -63,36 +55,15 @@ func SourceOfState(settings config.Settings, configure func() (config.Config, er
 	return Source{list, everyNear}
 }
 
-// Record is where a report reads what ran: a feedscale that is asked, or the state.
+// Record is where commands read what is and what was: a feedscale that is asked, or the state.
 type Record interface {
+	List(ctx context.Context, names []string) (report.List, error)
 	Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error)
 	History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error)
 }
 
-// OpenRecord opens the state that settings name, as SourceOfState does.
+// OpenRecord opens the state that settings name, until end, or finds the process that has its file open.
 func OpenRecord(settings config.Settings, configure func() (config.Config, error), o Options) (record Record, end func(), err error) {
-	running, a, err := open(settings, configure, o)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case running != nil:
-		return running, func() {}, nil
-	}
-	return a, a.Close, nil
-}
-
-// Report is what ran since a time, as overview.Overview has it.
-func (a *App) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error) {
-	return a.shown.Report(ctx, names, since, progress)
-}
-
-// History is what is recorded of a processor.
-func (a *App) History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error) {
-	return a.store.History(ctx, name, from, to)
-}
-
-// open opens the state that settings name, or finds the process that has its file open: the other one is nil.
-func open(settings config.Settings, configure func() (config.Config, error), o Options) (*connect.Running, *App, error) {
 	if settings.State.BoltPath != "" {
 		connections := connect.New(settings)
 		connections.Asking = o.Asking
@@ -101,7 +72,7 @@ func open(settings config.Settings, configure func() (config.Config, error), o O
 			return nil, nil, err
 		}
 		if running, found := store.(*connect.Running); found {
-			return running, nil, nil
+			return running, func() {}, nil
 		}
 		if err := store.Close(); err != nil {
 			return nil, nil, err
@@ -113,7 +84,25 @@ func open(settings config.Settings, configure func() (config.Config, error), o O
 	}
 	o.ReadOnly = true
 	a, err := New(c, o)
-	return nil, a, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return a, a.Close, nil
+}
+
+// List is what is stored, as overview.Overview has it.
+func (a *App) List(ctx context.Context, names []string) (report.List, error) {
+	return a.shown.List(ctx, names), nil
+}
+
+// Report is what ran since a time, as overview.Overview has it.
+func (a *App) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error) {
+	return a.shown.Report(ctx, names, since, progress)
+}
+
+// History is what is recorded of a processor.
+func (a *App) History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error) {
+	return a.store.History(ctx, name, from, to)
 }
 
 // Find is List, and holds that everything that is named is there. The error of another name wraps
