@@ -39,10 +39,11 @@ type knownSignals struct {
 // signalTurn keeps the signal queues in one tick; a nil one keeps none.
 type signalTurn struct {
 	*tick
-	slots      slots
-	namespace  string      // where the queues are; "" = there can be none
-	queues     []string    // that are configured
-	remembered func() bool // waits until they are in the store, and reports whether they are
+	slots     slots
+	namespace string        // where the queues are; "" = there can be none
+	queues    []string      // that are configured
+	begun     chan struct{} // closed once stored is known
+	stored    bool          // the configured queues are remembered
 }
 
 // beginSignals puts every configured signal queue into the store before a message is sent to it, so
@@ -51,8 +52,7 @@ func (t *tick) beginSignals(ctx context.Context) {
 	if t.scope.DryRun || t.known.idle.Load() {
 		return
 	}
-	s := &signalTurn{tick: t, slots: newSlots()}
-	s.remembered = sync.OnceValue(func() bool { return s.remember(ctx) })
+	s := &signalTurn{tick: t, slots: newSlots(), begun: make(chan struct{})}
 	if t.Signals != nil {
 		s.namespace = t.Signals.Namespace()
 	}
@@ -64,7 +64,10 @@ func (t *tick) beginSignals(ctx context.Context) {
 	}
 	s.queues = slices.DeleteFunc(s.queues, func(q string) bool { return q == "" })
 	t.signals = s
-	t.finishing.Go(func() { s.remembered() })
+	t.finishing.Go(func() {
+		defer close(s.begun)
+		s.stored = s.remember(ctx)
+	})
 }
 
 // configured reports whether a queue that is remembered is named.
@@ -138,7 +141,10 @@ func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.Sig
 // nothing was ever decided, the queue is left as it is.
 func (s *signalTurn) keep(ctx context.Context, d *subject, decided *state.State) {
 	replicas := decided.Memory.Replicas
-	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil || !s.remembered() {
+	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil {
+		return
+	}
+	if <-s.begun; !s.stored {
 		return
 	}
 	err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal, *replicas) })
