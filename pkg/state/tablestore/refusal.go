@@ -41,25 +41,25 @@ type Refusal struct {
 	meaning, advice, command string
 }
 
-// refusalOf returns the error answer of the service that err was made from; nil if there was none. describe
-// adds what it means.
-func refusalOf(err error) *Refusal {
+// refusal returns the error answer of the service that err was made from, with what it means; nil if there
+// was none.
+func (s *Store) refusal(err error) *Refusal {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok {
 		return nil
 	}
-	r := &Refusal{Status: answer.StatusCode, Code: answer.ErrorCode}
-	if answer.RawResponse == nil {
-		return r
+	r := &Refusal{Status: answer.StatusCode, Code: answer.ErrorCode, table: s.table + " at " + s.host}
+	if answer.RawResponse != nil {
+		r.Request = answer.RawResponse.Header.Get("x-ms-request-id")
 	}
-	r.Request = answer.RawResponse.Header.Get("x-ms-request-id")
-	if r.Status == http.StatusAccepted { // the status of a failed transaction's answer as a whole
+	if r.Status == http.StatusAccepted && answer.RawResponse != nil { // the status of a failed transaction's answer as a whole
 		body, _ := runtime.Payload(answer.RawResponse)
 		if failed := failedAction.FindSubmatch(body); failed != nil {
 			r.Status, _ = strconv.Atoi(string(failed[1])) // of three digits
 			r.Code = string(failed[2])
 		}
 	}
+	r.meaning, r.advice, r.command = s.meaning(r.Status, r.Code)
 	return r
 }
 
@@ -113,8 +113,8 @@ func (r *Refusal) Command() string { return r.command }
 // explain turns an error into one that says what to do: a *Refusal if the service answered. It leaves out
 // the URL, which may contain a signature.
 func (s *Store) explain(err error) error {
-	if refused := refusalOf(err); refused != nil {
-		return s.describe(refused)
+	if refused := s.refusal(err); refused != nil {
+		return refused
 	}
 	request, ok := errors.AsType[*url.Error](err)
 	switch {
@@ -127,16 +127,16 @@ func (s *Store) explain(err error) error {
 	if u, err := url.Parse(request.URL); err == nil && u.Host != "" {
 		host = u.Host // which may be that of the identity's authority
 	}
-	reason := request.Err
+	reason, says := request.Err, host+" cannot be reached: check that it runs, and the network between"
 	switch {
-	case errors.Is(reason, context.Canceled):
-		return fmt.Errorf("no answer from %s in time: %w", host, reason)
-	case errors.Is(reason, context.DeadlineExceeded):
-		err = fmt.Errorf("no answer from %s in time: %w", host, reason)
+	case errors.Is(reason, context.Canceled), errors.Is(reason, context.DeadlineExceeded):
+		says = "no answer from " + host + " in time"
 	case errors.As(reason, new(*net.DNSError)):
-		err = fmt.Errorf("the host %s cannot be found: check the name of the storage account, and the DNS of its private endpoint if it has one: %w", host, reason)
-	default:
-		err = fmt.Errorf("%s cannot be reached: check that it runs, and the network between: %w", host, reason)
+		says = "the host " + host + " cannot be found: check the name of the storage account, and the DNS of its private endpoint if it has one"
+	}
+	err = fmt.Errorf("%s: %w", says, reason)
+	if errors.Is(reason, context.Canceled) {
+		return err
 	}
 	return noAnswer{err, s.table + " at " + s.host}
 }
@@ -155,38 +155,33 @@ func (n noAnswer) Cause() changefeed.Cause {
 		Remedy: "run feedscale check: it tries the name, the connection and the permission"}
 }
 
-// describe adds to a refusal what it means, and what to do.
-func (s *Store) describe(r *Refusal) *Refusal {
-	r.table = s.table + " at " + s.host
-	say := func(meaning, advice, command string) *Refusal {
-		r.meaning, r.advice, r.command = meaning, advice, command
-		return r
-	}
+// meaning says what a refusal means, and what to do, with a command for that if there is one.
+func (s *Store) meaning(status int, code string) (meaning, advice, command string) {
 	denied, command := fmt.Sprintf("%s does not let the %s do this", s.host, s.signIn.name), s.signIn.command
-	switch aztables.TableErrorCode(r.Code) {
+	switch aztables.TableErrorCode(code) {
 	case "KeyBasedAuthenticationNotPermitted":
-		return say(s.host+" takes no account keys", "set FEEDSCALE_STATE=https://"+s.host+"/"+s.table+", with an identity that has the role "+role, "")
+		return s.host + " takes no account keys", "set FEEDSCALE_STATE=https://" + s.host + "/" + s.table + ", with an identity that has the role " + role, ""
 	case "AuthenticationFailed", "InvalidAuthenticationInfo":
-		return say(fmt.Sprintf("%s does not accept the %s", s.host, s.signIn.name), s.signIn.advice+", and check the clock of this machine", command)
+		return fmt.Sprintf("%s does not accept the %s", s.host, s.signIn.name), s.signIn.advice + ", and check the clock of this machine", command
 	case "AuthorizationFailure": // Azurite says so of a wrong key, too
 		if azurecli.Table.Hosts(s.host) {
 			command = azurecli.InGroup("storage account network-rule add", "--account-name", azurecli.Table.Resource(s.host), "--ip-address", azurecli.Address)
 		}
-		return say(denied, s.signIn.advice+"; or let this machine through the account's network rules", command)
+		return denied, s.signIn.advice + "; or let this machine through the account's network rules", command
 	case aztables.TableNotFound:
-		return say("the table is gone: the next tick creates it", "", "")
+		return "the table is gone: the next tick creates it", "", ""
 	case aztables.TableBeingDeleted:
-		return say("the table is still being deleted", "wait a minute, or name another one", "")
+		return "the table is still being deleted", "wait a minute, or name another one", ""
 	case "RequestBodyTooLarge", aztables.EntityTooLarge, aztables.PropertyValueTooLarge:
-		return say("the state is too big for a table", "keep it in a file, with bolt:PATH", "")
+		return "the state is too big for a table", "keep it in a file, with bolt:PATH", ""
 	}
-	switch r.Status {
+	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return say(denied, s.signIn.advice, command)
+		return denied, s.signIn.advice, command
 	case http.StatusNotFound:
-		return say(s.host+" has no such table", "check the names of the account and of the table", "")
+		return s.host + " has no such table", "check the names of the account and of the table", ""
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return say(s.host+" is busy or out of order: the next tick tries again", "", "")
+		return s.host + " is busy or out of order: the next tick tries again", "", ""
 	}
-	return say(s.host+" refuses the request", "", "")
+	return s.host + " refuses the request", "", ""
 }

@@ -74,7 +74,7 @@ func (s *Store) Commit(ctx context.Context, version state.Version, next state.St
 
 // written makes the error of a commit or of a Put.
 func (s *Store) written(name string, err error) error {
-	if refusalOf(err).isConflict() {
+	if s.refusal(err).isConflict() {
 		err = state.ErrConflict
 	}
 	return s.failed("commit", name, err)
@@ -83,7 +83,7 @@ func (s *Store) written(name string, err error) error {
 // first writes, and creates the table if it is missing and nothing was committed yet.
 func (s *Store) first(ctx context.Context, version state.Version, write func() error) error {
 	err := write()
-	if version == "" && refusalOf(err).is(aztables.TableNotFound) {
+	if version == "" && s.refusal(err).is(aztables.TableNotFound) {
 		if err = s.createTable(ctx); err == nil {
 			err = write()
 		}
@@ -169,11 +169,10 @@ func actions(version state.Version, next state.State, event *state.Event) (all [
 // a table and not to create one.
 func (s *Store) createTable(ctx context.Context) error {
 	_, err := s.client.CreateTable(ctx, nil)
-	switch r := refusalOf(err); {
+	switch r := s.refusal(err); {
 	case r.is(aztables.TableAlreadyExists): // another process has created it
 		return nil
 	case r != nil && r.Status == http.StatusForbidden:
-		s.describe(r)
 		r.meaning, r.advice = fmt.Sprintf("the account has no such table, and the %s may not create it", s.signIn.name), "create the table, or allow it"
 		r.command = azurecli.Command("storage table create", "--name", s.table, "--account-name", azurecli.Table.Resource(s.host), "--auth-mode", "login")
 		return r
@@ -253,7 +252,7 @@ func (s *Store) Remove(ctx context.Context, processor string, sequences ...int64
 // remove deletes a row. A row that does not exist is no error.
 func (s *Store) remove(ctx context.Context, processor, row string) error {
 	_, err := s.client.DeleteEntity(ctx, processor, row, nil)
-	if refused := refusalOf(err); refused.isMissingRow() || refused.is(aztables.TableNotFound) {
+	if refused := s.refusal(err); refused.isMissingRow() || refused.is(aztables.TableNotFound) {
 		return nil
 	}
 	return err
@@ -273,7 +272,7 @@ func (s *Store) query(ctx context.Context, filter string, selected ...string) ([
 	pages := s.client.NewListEntitiesPager(&options)
 	for pages.More() {
 		page, err := pages.NextPage(ctx)
-		if refusalOf(err).is(aztables.TableNotFound) {
+		if s.refusal(err).is(aztables.TableNotFound) {
 			return nil, nil // nothing was committed yet
 		}
 		if err != nil {
