@@ -7,30 +7,19 @@ import (
 
 // Notices tell the rest of the process that a processor or group has changed. The zero value is ready.
 type Notices struct {
-	mu      sync.Mutex
-	waiting map[string]chan struct{} // by processor
+	waiting sync.Map // channels, by processor or group
 }
 
 // Changed returns a channel that the next Tell of a processor or group closes.
 func (n *Notices) Changed(processor string) <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.waiting == nil {
-		n.waiting = make(map[string]chan struct{})
-	}
-	if n.waiting[processor] == nil {
-		n.waiting[processor] = make(chan struct{})
-	}
-	return n.waiting[processor]
+	c, _ := n.waiting.LoadOrStore(processor, make(chan struct{}))
+	return c.(chan struct{})
 }
 
 // Tell tells that a processor or group has changed.
 func (n *Notices) Tell(processor string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if waiting := n.waiting[processor]; waiting != nil {
-		close(waiting)
-		delete(n.waiting, processor)
+	if c, waits := n.waiting.LoadAndDelete(processor); waits {
+		close(c.(chan struct{}))
 	}
 }
 

@@ -70,14 +70,6 @@ type SampledPartition struct {
 // mostSampled bounds the partitions of a Sample, so that its reasons have room beside them.
 const mostSampled = 8
 
-// Sample returns what the history keeps of s.
-func (s State) Sample() Sample {
-	if s.Recorded != nil {
-		return *s.Recorded
-	}
-	return s.sample()
-}
-
 // Observation is what a Sample needs besides the State.
 type Observation struct {
 	Since           time.Time     // of the poll before; zero if there was none
@@ -127,7 +119,8 @@ func longer(statuses map[changefeed.Status]float64, status changefeed.Status, se
 // Recorded of the poll before, nil if there was none. If both polls are in one interval, the later sample
 // replaces the earlier one, adds to its sums, and takes over its change of replicas and its reasons.
 func (s *State) Record(before *Sample, o Observation) {
-	sample := s.sample()
+	s.Recorded = nil
+	sample := s.Sample()
 	var earlier Sample // of the same interval
 	if before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval)) {
 		earlier = *before
@@ -163,7 +156,11 @@ func (s Sample) Changed() bool {
 	return s.Replicas != nil && (s.Previous == nil || *s.Previous != *s.Replicas)
 }
 
-func (s State) sample() Sample {
+// Sample returns what the history keeps of s: Recorded or, without it, what the last poll alone says.
+func (s State) Sample() Sample {
+	if s.Recorded != nil {
+		return *s.Recorded
+	}
 	totals := s.Totals()
 	sample := Sample{
 		Time:              s.AttemptedAt.UTC(),

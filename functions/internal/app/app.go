@@ -77,7 +77,7 @@ type App struct {
 func New(c config.Config, o Options) (*App, error) {
 	clock := poller.NewClock(o.Now)
 	o.Now = clock.Now
-	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples, last: make(map[string]string)}}
+	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples}}
 	if name := c.Settings.Ignored; name != "" {
 		o.Log.Warn("a setting is ignored: no part of the program reads it any more", "setting", name)
 	}

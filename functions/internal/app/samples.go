@@ -17,9 +17,7 @@ import (
 type samples struct {
 	log   *slog.Logger
 	every time.Duration // a line at least this often, and at each change; 0 = none
-
-	mu   sync.Mutex
-	last map[string]string // what decides whether a line is due, of the last one; by name
+	last  sync.Map      // what decides whether a line is due, of the last one; by name
 }
 
 // processor logs the line of a poll if one is due. It is safe for concurrent use.
@@ -83,9 +81,6 @@ func (s *samples) due(of state.State, status changefeed.Status, complete bool, r
 	// A host fires up to some milliseconds early, which must not leave an interval without a line.
 	slot := of.AttemptedAt.Round(time.Second).Truncate(s.every)
 	now := fmt.Sprint(slot.Unix(), status, complete, replicas != nil, *cmp.Or(replicas, new(int)))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.last[of.Processor]
-	s.last[of.Processor] = now
+	before, _ := s.last.Swap(of.Processor, now)
 	return before != now
 }

@@ -18,10 +18,7 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func newSamples(log *bytes.Buffer, every time.Duration) *samples {
-	return &samples{
-		log: slog.New(slog.NewJSONHandler(log, nil)), every: every,
-		last: make(map[string]string),
-	}
+	return &samples{log: slog.New(slog.NewJSONHandler(log, nil)), every: every}
 }
 
 // polled is a processor after a poll that found one partition pending and one unknown.
