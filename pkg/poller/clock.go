@@ -17,7 +17,7 @@ const (
 
 // Clock is the clock of this machine, corrected if it differs from that of the accounts when the
 // process starts, or if it jumps later. If the clock of the accounts drifts from it instead, that
-// is a cause that is told, and nothing is corrected (docs/operate.md).
+// is a cause that is told, and nothing is corrected.
 type Clock struct {
 	machine func() time.Time
 	between func(from, to time.Time) time.Duration // by the monotonic clock, whatever is done to the other one
