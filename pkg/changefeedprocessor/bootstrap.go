@@ -1,6 +1,7 @@
 package changefeedprocessor
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,96 +14,80 @@ import (
 // (BootstrapperCore.cs).
 const lockTime = 30 * time.Second
 
-// bootstrap sees to it that the leases were created: one host does so, the others wait for it
+// start sees to it that there are leases. Without the marker that there are, or with
+// Options.CreateMissing, one host creates those of all keys that none covers, and the others wait for it
 // (BootstrapperCore.cs).
-func (h *host) bootstrap() error {
-	marker := h.leases.Prefix + ".info"
-	return h.locked(func() (bool, error) {
+func (h *host) start() error {
+	marker, lock := h.leases.Prefix+".info", h.leases.Prefix+".lock"
+	for h.working.Err() == nil {
 		_, err := h.leases.read(h.working, marker, marker)
-		if errors.Is(err, errMissing) {
-			return false, nil
-		}
-		return err == nil, err
-	}, func() error {
-		if err := h.createMissing(); err != nil {
+		bootstrapped := err == nil
+		if err != nil && !errors.Is(err, errMissing) {
 			return err
 		}
-		_, err := h.leases.write(h.life, marker, marker, h.metadata(marker, ""), "")
+		missing, err := h.missing()
+		switch {
+		case err != nil:
+			return err
+		case bootstrapped && len(missing) == 0:
+			return nil
+		case bootstrapped && !h.CreateMissing:
+			h.Log.Warn("no lease covers some keys, and nobody processes their changes: set CreateMissing to create leases", "ranges", describe(missing))
+			return nil
+		}
+		tag, err := h.leases.write(h.working, lock, lock, h.metadata(lock, lockTime), "")
+		if errors.Is(err, errExists) {
+			pause(h.working, h.AcquireInterval*15/13) // 15 s for an interval of 13 s, as in .NET
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err = h.createMissing(bootstrapped); err == nil && !bootstrapped {
+			_, err = h.leases.write(h.life, marker, marker, h.metadata(marker, 0), "")
+		}
 		if errors.Is(err, errExists) {
 			err = nil
 		}
-		return err
-	})
-}
-
-// metadata is a document beside the leases; rest are its further fields.
-func (h *host) metadata(id, rest string) []byte {
-	if h.leases.Keyed {
-		rest += fmt.Sprintf(`,"partitionKey":%s`, quote(id))
-	}
-	return []byte(`{"id":` + quote(id) + rest + `}`)
-}
-
-// locked does something unless it is done: while this host holds the lock, for which it waits.
-func (h *host) locked(done func() (bool, error), do func() error) error {
-	lock := h.leases.Prefix + ".lock"
-	document := h.metadata(lock, fmt.Sprintf(`,"ttl":%d`, int(lockTime.Seconds())))
-	for h.working.Err() == nil {
-		if is, err := done(); is || err != nil {
-			return err
-		}
-		tag, err := h.leases.write(h.working, lock, lock, document, "")
-		switch {
-		case errors.Is(err, errExists):
-			pause(h.working, h.AcquireInterval*15/13) // 15 s for an interval of 13 s, as in .NET
-			continue
-		case err != nil:
-			return err
-		}
-		err = do()
+		// If the lock has expired, it may be another host's.
 		if _, unlocked := h.leases.write(h.life, lock, lock, nil, tag); !errors.Is(unlocked, errMissing) && !errors.Is(unlocked, errChanged) {
-			err = errors.Join(err, unlocked) // else it has expired, and may be another host's
+			err = errors.Join(err, unlocked)
 		}
 		return err
 	}
 	return nil
 }
 
-// cover returns the leases, and says which keys none of them covers. With Options.CreateMissing these
-// get leases.
-func (h *host) cover() ([]*changefeed.Record, error) {
-	all, missing, err := h.missing()
-	if err != nil || len(missing) == 0 {
-		return all, err
+// metadata is a document beside the leases; ttl is 0 for none.
+func (h *host) metadata(id string, ttl time.Duration) []byte {
+	fields := map[string]any{"id": id}
+	if h.leases.Keyed {
+		fields["partitionKey"] = id
 	}
-	if !h.CreateMissing {
-		h.Log.Warn("no lease covers some keys, and nobody processes their changes: set CreateMissing to create leases", "ranges", describe(missing))
-		return all, nil
+	if ttl > 0 {
+		fields["ttl"] = int(ttl.Seconds())
 	}
-	err = h.locked(func() (bool, error) {
-		all, missing, err = h.missing()
-		return len(missing) == 0, err
-	}, func() error {
-		h.Log.Warn("leases are created for keys that none covered: what is before the start of the processor is skipped there", "ranges", describe(missing))
-		return h.createMissing()
-	})
-	return all, err
+	document, _ := json.Marshal(fields) // never fails for texts and numbers
+	return document
 }
 
-// missing returns the leases, and the keys that none of them covers. The ranges are read first, so that
-// what replaces a lease meanwhile is seen (PartitionSynchronizerCore.cs).
-func (h *host) missing() ([]*changefeed.Record, []changefeed.Share, error) {
+// missing returns the keys that no lease covers. The ranges are read first, so that what replaces a lease
+// meanwhile is seen (PartitionSynchronizerCore.cs).
+func (h *host) missing() ([]changefeed.Share, error) {
 	ranges, err := h.feed.ranges(h.life, true)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	all, _, err := h.leases.all(h.life)
-	return all, changefeed.Uncovered(ranges, all), err
+	return changefeed.Uncovered(ranges, all), err
 }
 
-// createMissing creates leases for the keys that none covers.
-func (h *host) createMissing() error {
-	_, missing, err := h.missing()
+// createMissing creates leases for the keys that none covers; told has the log name them.
+func (h *host) createMissing(told bool) error {
+	missing, err := h.missing()
+	if told && len(missing) > 0 {
+		h.Log.Warn("leases are created for keys that none covered: what is before the start of the processor is skipped there", "ranges", describe(missing))
+	}
 	for _, hole := range missing {
 		l := h.leases.PK(hole.Of, "", time.Now())
 		if !hole.Keys.Equal(hole.Of.Span()) {
@@ -112,7 +97,10 @@ func (h *host) createMissing() error {
 			l = h.leases.EPK(hole.Keys, "", time.Now())
 		}
 		if err == nil {
-			_, err = h.leases.add(h.life, l)
+			err = h.leases.put(h.life, l, false)
+		}
+		if errors.Is(err, errExists) {
+			err = nil
 		}
 	}
 	return err

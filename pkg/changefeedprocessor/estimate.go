@@ -106,11 +106,11 @@ func (h *host) measure(ctx context.Context, prefixes []changefeed.Prefix) ([]*ch
 
 // measure reads what is pending in a share of a lease.
 func (f *feed) measure(ctx context.Context, start changefeed.StartFrom, l *changefeed.Planned, s changefeed.Share) (changefeed.Reading, error) {
-	r := feedRequest{place: placeOf(s)}
+	r := feedRequest{share: s, mode: l.Mode}
 	r.ifNoneMatch, r.since = l.From(start)
 	reading, gone, err := changefeed.ReadOn(r.ifNoneMatch, func(continuation string) (changefeed.Answer, error) {
 		r.ifNoneMatch = continuation
-		return f.answer(ctx, r, l.Mode)
+		return f.answer(ctx, r)
 	})
 	if gone {
 		err = fmt.Errorf("range %s cannot be read, and at least 1 is pending: %w", s.Of.ID, changefeed.ErrMoved)
@@ -119,10 +119,8 @@ func (f *feed) measure(ctx context.Context, start changefeed.StartFrom, l *chang
 }
 
 // answer reads a page of one change at most, as pkg/changefeed has it.
-func (f *feed) answer(ctx context.Context, r feedRequest, mode changefeed.Mode) (changefeed.Answer, error) {
-	of := *f
-	of.mode = mode
-	p, err := of.read(ctx, r, 1)
+func (f *feed) answer(ctx context.Context, r feedRequest) (changefeed.Answer, error) {
+	p, err := f.read(ctx, r, 1)
 	if status, sub := statusOf(err); changefeed.OutcomeOf(status, sub) == changefeed.Gone {
 		return changefeed.Answer{Status: status, Substatus: sub}, nil
 	}
@@ -136,7 +134,7 @@ func (f *feed) answer(ctx context.Context, r feedRequest, mode changefeed.Mode) 
 	}
 	body, err := json.Marshal(map[string]any{"Documents": append([]json.RawMessage{}, p.items...)})
 	if err == nil {
-		a.Page, err = changefeed.ReadPage(bytes.NewReader(body), mode)
+		a.Page, err = changefeed.ReadPage(bytes.NewReader(body), r.mode)
 	}
 	return a, err
 }

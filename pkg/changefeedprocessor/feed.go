@@ -15,19 +15,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// place is where the changes of a lease are: a partition key range, or a part of one.
-type place struct {
-	rangeID string
-	part    changefeed.Range // zero: all of the range
-}
-
 // feed is the change feed of the monitored container.
 type feed struct {
 	container *azcosmos.ContainerClient
 	policy    *feedPolicy
 	path      string // of the container, as requests have it
 	name      string // of the container, for errors
-	mode      changefeed.Mode
 }
 
 // page is an answer of the feed.
@@ -47,11 +40,10 @@ const requestTimeout = 65 * time.Second
 func (f *feed) read(ctx context.Context, r feedRequest, most int) (page, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	r.mode = f.mode
 	answer, err := f.container.ReadChangeFeed(context.WithValue(ctx, readKey{}, &r),
-		&azcosmos.ChangeFeedOptions{FeedRange: sliver(), MaxItemCount: int32(min(most, 1<<30))})
+		&azcosmos.ChangeFeedOptions{FeedRange: sliver, MaxItemCount: int32(min(most, 1<<30))})
 	if err != nil {
-		return page{}, fmt.Errorf("reading range %s of %s: %w", r.place.rangeID, f.name, brief(err))
+		return page{}, fmt.Errorf("reading range %s of %s: %w", r.share.Of.ID, f.name, brief(err))
 	}
 	next := page{status: answer.RawResponse.StatusCode, header: answer.RawResponse.Header, charge: float64(answer.RequestCharge)}
 	next.continuation = next.header.Get("ETag")
@@ -76,55 +68,75 @@ func (f *feed) ranges(ctx context.Context, now bool) (changefeed.Ranges, error) 
 }
 
 // errGone says that a lease has to be replaced: its range was split or merged.
-var errGone = errors.New("its partition key range was split or merged")
+var errGone = final{errors.New("its partition key range was split or merged")}
 
 // locate finds where the changes of a lease are. The error wraps errGone if the lease has to be
 // replaced: one of a range that is no more, and an EPK lease whose keys are in several ranges. What was
 // learned of the ranges is not enough if it is to be their state now.
-func (f *feed) locate(ctx context.Context, l *changefeed.Record, now bool) (place, error) {
+func (f *feed) locate(ctx context.Context, l *changefeed.Record, now bool) (changefeed.Share, error) {
 	for _, now := range []bool{now, true} {
 		ranges, err := f.ranges(ctx, now)
 		if err != nil {
-			return place{}, err
+			return changefeed.Share{}, err
 		}
 		if shares, exists := ranges.Shares(&l.Lease); exists {
-			return placeOf(shares[0]), nil
+			return shares[0], nil
 		}
 	}
-	return place{}, fmt.Errorf("lease %s: %w", l.ID, errGone)
+	return changefeed.Share{}, fmt.Errorf("lease %s: %w", l.ID, errGone)
 }
 
-// placeOf is where a share is read.
-func placeOf(s changefeed.Share) place { return place{s.Of.ID, s.Part()} }
+// final is an error that does not pass: neither azcore nor a host makes the request again. azcosmos does
+// not see what it holds, and so follows no 410.
+type final struct{ error }
+
+func (final) NonRetriable() {}
+
+// answerError is an answer that refuses a request, in one line. azcosmos shows all of the answer.
+type answerError struct{ *azcore.ResponseError }
+
+func (e answerError) Error() string {
+	return fmt.Sprintf("the account answered with status %d/%d %s", e.StatusCode, substatus(e.RawResponse), e.ErrorCode)
+}
+
+func (e answerError) Unwrap() error { return e.ResponseError }
+
+// brief is the error of a request, as a user gets it.
+func brief(err error) error {
+	hidden, _ := errors.AsType[final](err)
+	if response, ok := errors.AsType[*azcore.ResponseError](errors.Join(err, hidden.error)); ok {
+		return answerError{response}
+	}
+	return err
+}
 
 // statusOf returns the HTTP status and substatus of an error; 0 if it has none.
 func statusOf(err error) (status, sub int) {
-	if answer, ok := errors.AsType[answerError](err); ok {
-		return answer.status, answer.substatus
-	}
 	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return response.StatusCode, substatus(response.RawResponse)
 	}
 	return 0, 0
 }
 
+func substatus(r *http.Response) int {
+	if r == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(r.Header.Get("x-ms-substatus")) // absent is 0
+	return n
+}
+
 // transient reports whether a request may succeed if it is made again: the service says so, or it
 // could not be reached.
 func transient(err error) bool {
-	for _, final := range []error{errMissing, errExists, errChanged, errGone, ErrLeaseLost, changefeed.ErrNotALease} {
-		if errors.Is(err, final) {
-			return false
-		}
+	if status, sub := statusOf(err); status != 0 {
+		return changefeed.OutcomeOf(status, sub) == changefeed.Transient
 	}
-	status, sub := statusOf(err)
-	if status == 0 {
-		_, never := errors.AsType[interface {
-			error
-			NonRetriable()
-		}](err)
-		return !never // azcore says so of what cannot be signed
-	}
-	return changefeed.OutcomeOf(status, sub) == changefeed.Transient
+	_, never := errors.AsType[interface {
+		error
+		NonRetriable()
+	}](err)
+	return !never // azcore says so of what cannot be signed
 }
 
 // throttled reports whether the service answered, and says that a request may succeed if it is made again.
@@ -146,19 +158,12 @@ func retryAfter(err error, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// brief says in one line what azcosmos shows as the whole answer.
-func brief(err error) error {
-	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		return briefError{response}
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
-	return err
 }
-
-type briefError struct{ *azcore.ResponseError }
-
-func (e briefError) Error() string {
-	_, sub := statusOf(e.ResponseError)
-	return fmt.Sprintf("the account answered with status %d/%d %s", e.StatusCode, sub, e.ErrorCode)
-}
-
-func (e briefError) Unwrap() error { return e.ResponseError }

@@ -47,49 +47,50 @@ func (b Batch) Checkpoint(ctx context.Context) error {
 func (b Batch) Changes() ([]Change, error) {
 	changes := make([]Change, len(b.Items))
 	for i, item := range b.Items {
-		c, err := decode(item, b.Mode)
+		c, id, err := decode(item, b.Mode)
 		if err != nil {
-			return nil, itemError(b, i, err, false)
+			return nil, &ItemError{Index: i, ID: id, Err: err}
 		}
 		changes[i] = c
 	}
 	return changes, nil
 }
 
-func decode(item json.RawMessage, mode Mode) (Change, error) {
+// decode returns what an item says, and the id of its document; "" if it has none. It is there even if
+// something else of the item cannot be read.
+func decode(item json.RawMessage, mode Mode) (c Change, id string, err error) {
+	var document struct {
+		ID      string `json:"id"`
+		LSN     int64  `json:"_lsn"`
+		Written int64  `json:"_ts"`
+	}
 	if mode == LatestVersion {
-		var system struct {
-			LSN     int64 `json:"_lsn"`
-			Written int64 `json:"_ts"`
-		}
-		err := json.Unmarshal(item, &system)
-		return Change{Current: item, LSN: system.LSN, Time: time.Unix(system.Written, 0).UTC()}, err
+		err = json.Unmarshal(item, &document)
+		return Change{Current: item, LSN: document.LSN, Time: time.Unix(document.Written, 0).UTC()}, document.ID, err
 	}
-	var e envelope
-	if err := json.Unmarshal(item, &e); err != nil {
-		return Change{}, err
+	var e struct { // an item of the feed of all versions and deletes
+		Current  json.RawMessage `json:"current"`
+		Previous json.RawMessage `json:"previous"`
+		Metadata struct {
+			ID        string `json:"id"`
+			LSN       int64  `json:"lsn"`
+			Written   int64  `json:"crts"`
+			Operation string `json:"operationType"`
+			Expired   bool   `json:"timeToLiveExpired"`
+		} `json:"metadata"`
 	}
-	c := Change{
+	err = json.Unmarshal(item, &e)
+	for _, image := range []json.RawMessage{e.Previous, e.Current} {
+		_ = json.Unmarshal(image, &document) // one of them may be missing
+	}
+	c = Change{
 		Current: e.Current, Previous: e.Previous, Operation: e.Metadata.Operation, Expired: e.Metadata.Expired,
 		LSN: e.Metadata.LSN, Time: time.Unix(e.Metadata.Written, 0).UTC(),
 	}
 	if c.Operation == "delete" {
 		c.Current = nil // the service sends an empty object
 	}
-	return c, nil
-}
-
-// envelope is an item of the feed of all versions and deletes.
-type envelope struct {
-	Current  json.RawMessage `json:"current"`
-	Previous json.RawMessage `json:"previous"`
-	Metadata struct {
-		ID        string `json:"id"`
-		LSN       int64  `json:"lsn"`
-		Written   int64  `json:"crts"`
-		Operation string `json:"operationType"`
-		Expired   bool   `json:"timeToLiveExpired"`
-	} `json:"metadata"`
+	return c, cmp.Or(document.ID, e.Metadata.ID), err
 }
 
 // ItemError says which item of a batch does not decode.
@@ -108,27 +109,6 @@ func (e *ItemError) Error() string {
 // Unwrap returns the error of the item.
 func (e *ItemError) Unwrap() error { return e.Err }
 
-func itemError(b Batch, i int, err error, decoding bool) error {
-	return &ItemError{Index: i, ID: itemID(b.Items[i], b.Mode), Err: err, decoding: decoding}
-}
-
-// itemID is the id of the document that an item is about; "" if it cannot be read.
-func itemID(item json.RawMessage, mode Mode) string {
-	var document struct {
-		ID string `json:"id"`
-	}
-	if mode == LatestVersion {
-		_ = json.Unmarshal(item, &document)
-		return document.ID
-	}
-	var e envelope
-	_ = json.Unmarshal(item, &e)
-	for _, image := range []json.RawMessage{e.Previous, e.Current} {
-		_ = json.Unmarshal(image, &document)
-	}
-	return cmp.Or(document.ID, e.Metadata.ID)
-}
-
 // Of returns a handler that decodes the document of each item before it calls handle: the current one,
 // and for a delete the previous one. If an item does not decode, handle is not called and the error is an
 // [*ItemError] that names it.
@@ -136,24 +116,30 @@ func Of[T any](handle func(ctx context.Context, b Batch, documents []T) error) H
 	return func(ctx context.Context, b Batch) error {
 		documents := make([]T, len(b.Items))
 		for i, item := range b.Items {
-			if b.Mode == AllVersionsAndDeletes {
-				c, err := decode(item, b.Mode)
-				if err != nil {
-					return itemError(b, i, err, true)
-				}
-				if item = c.Current; item == nil {
-					item = c.Previous
-				}
-				if item == nil {
-					continue // a delete of which the service keeps nothing
-				}
-			}
-			if err := json.Unmarshal(item, &documents[i]); err != nil {
-				return itemError(b, i, err, true)
+			if err := document(item, b.Mode, &documents[i]); err != nil {
+				_, id, _ := decode(item, b.Mode)
+				return &ItemError{Index: i, ID: id, Err: err, decoding: true}
 			}
 		}
 		return handle(ctx, b, documents)
 	}
+}
+
+// document decodes the document of an item, unless it is a delete of which the service keeps nothing.
+func document(item json.RawMessage, mode Mode, into any) error {
+	if mode == AllVersionsAndDeletes {
+		c, _, err := decode(item, mode)
+		if err != nil {
+			return err
+		}
+		if item = c.Current; item == nil {
+			item = c.Previous
+		}
+		if item == nil {
+			return nil
+		}
+	}
+	return json.Unmarshal(item, into)
 }
 
 // process has a page handled, and checkpoints it. Nothing is checkpointed within a page: the items of
@@ -186,18 +172,25 @@ func (p *partition) deliver(b Batch, whole bool) error {
 	if err == nil || p.Poison == nil || p.holding.Err() != nil {
 		return err
 	}
-	if named, ok := undecoded(err); ok && len(b.Items) > 1 && named.Index < len(b.Items) {
-		return p.parts(b, named.Index, named.Index+1)
-	}
 	if len(b.Items) > 1 {
-		return p.parts(b, len(b.Items)/2)
+		cut := len(b.Items) / 2
+		if named, ok := undecoded(err); ok {
+			cut = min(max(1, named.Index), len(b.Items)-1) // it is the first of the rest, or alone
+		}
+		part := b
+		part.Items, part.number = b.Items[:cut], 0 // the last part alone can checkpoint the page
+		if err := p.deliver(part, false); err != nil {
+			return err
+		}
+		b.Items = b.Items[cut:]
+		return p.deliver(b, false)
 	}
-	poisoned := Poisoned{Lease: p.token, Item: b.Items[0], ID: itemID(b.Items[0], b.Mode), Err: err}
-	p.Log.Warn("a change cannot be handled", "lease", p.token, "document", poisoned.ID, "error", err.Error())
-	p.Failed(p.token, fmt.Errorf("document %q of lease %s: %w", poisoned.ID, p.token, err))
-	why := p.Poison(p.holding, poisoned)
+	_, id, _ := decode(b.Items[0], b.Mode)
+	p.Log.Warn("a change cannot be handled", "lease", p.token, "document", id, "error", err.Error())
+	p.Failed(p.token, fmt.Errorf("document %q of lease %s: %w", id, p.token, err))
+	why := p.Poison(p.holding, Poisoned{Lease: p.token, Item: b.Items[0], ID: id, Err: err})
 	if errors.Is(why, ErrStop) {
-		p.halt(fmt.Errorf("document %q of lease %s: %w: %w", poisoned.ID, p.token, why, err))
+		p.stop(fmt.Errorf("document %q of lease %s: %w: %w", id, p.token, why, err))
 	}
 	return why
 }
@@ -206,24 +199,6 @@ func (p *partition) deliver(b Batch, whole bool) error {
 func undecoded(err error) (*ItemError, bool) {
 	e, ok := errors.AsType[*ItemError](err)
 	return e, ok && e.decoding
-}
-
-// parts delivers a batch in parts that end before some items, in their order. The last one alone can
-// checkpoint the page.
-func (p *partition) parts(b Batch, at ...int) error {
-	from := 0
-	for _, to := range append(at, len(b.Items)) {
-		if part := b; from < to {
-			if part.Items = b.Items[from:to]; to < len(b.Items) {
-				part.number = 0
-			}
-			if err := p.deliver(part, false); err != nil {
-				return err
-			}
-		}
-		from = to
-	}
-	return nil
 }
 
 // try calls the handler, and again with backoff if it fails. Trying again does not help an item that
@@ -256,10 +231,4 @@ func (p *partition) call(b Batch) (err error) {
 		}
 	}()
 	return p.Handle(p.holding, b)
-}
-
-// quote is a text as JSON.
-func quote(text string) string {
-	quoted, _ := json.Marshal(text) // never fails for a text
-	return string(quoted)
 }

@@ -16,41 +16,29 @@ import (
 type partition struct {
 	*host
 	token   string
-	since   time.Time       // when it was acquired
 	owning  context.Context // ends when this host must not write the lease any more
 	lose    context.CancelCauseFunc
 	holding context.Context // ends when no further batch is to be handled
 	end     context.CancelFunc
+	expiry  *time.Timer // loses the lease when it expires: any host may have it then
 
 	position string               // ETag of the last answer; "" before the first. In memory alone, but for checkpoints
 	start    changefeed.StartFrom // without one
+	moved    bool                 // the ranges that were learned are not those of now
 	updating chan struct{}        // holds a token during an update of the lease, so that one passes at a time
 
 	released bool // the lease is handed back, replaced or lost: nothing is left to name at the end
 
 	mu        sync.Mutex         // guards what follows
 	lease     *changefeed.Record // as it was read or written last
-	renewed   time.Time          // when the last update began that succeeded
 	delivered int                // batches
 	done      int                // which of them is checkpointed
 	safe      string             // all before this continuation is checkpointed, or has no changes
 }
 
-// request is the next read.
-func (p *partition) request(at place) feedRequest {
-	r := feedRequest{place: at, ifNoneMatch: p.position}
-	switch {
-	case !p.start.Now() && !p.start.Beginning:
-		r.since = p.start.Time // kept beside the continuation: LSNs and times may differ after a merge
-	case p.position == "" && p.start.Now():
-		r.ifNoneMatch = "*"
-	}
-	return r
-}
-
 func newPartition(h *host, l *changefeed.Record) *partition {
 	p := &partition{
-		host: h, token: l.Token, since: time.Now(), renewed: l.Time, lease: l, safe: l.Continuation,
+		host: h, token: l.Token, lease: l, safe: l.Continuation,
 		position: l.Continuation, start: h.leases.Start, updating: make(chan struct{}, 1),
 	}
 	if l.StartFrom != nil { // Java's leases say it themselves
@@ -58,6 +46,7 @@ func newPartition(h *host, l *changefeed.Record) *partition {
 	}
 	p.owning, p.lose = context.WithCancelCause(h.life)
 	p.holding, p.end = context.WithCancel(p.owning)
+	p.expiry = time.AfterFunc(time.Until(l.Time.Add(h.ExpirationInterval)), func() { p.lose(ErrLeaseLost) })
 	return p
 }
 
@@ -66,15 +55,15 @@ func newPartition(h *host, l *changefeed.Record) *partition {
 // for good ends it, and so does a feed that cannot be read: the lease is released at once, and free for
 // whoever looks for leases next. It returns why.
 func (p *partition) work() (why error) {
-	stop := context.AfterFunc(p.working, p.end)
-	defer stop()
+	defer context.AfterFunc(p.working, p.end)()
 	defer p.lose(nil)
+	defer p.expiry.Stop()
 	renewing, enough := context.WithCancel(p.owning)
-	var renewal sync.WaitGroup
-	renewal.Go(func() { p.keep(renewing) })
+	var keeping sync.WaitGroup
+	keeping.Go(func() { p.keep(renewing) })
 	err := p.follow()
 	enough()
-	renewal.Wait()
+	keeping.Wait()
 	why = p.finish(err)
 	p.end()
 	p.Log.Info("lease released", "lease", p.token, "instance", p.Instance, "why", fmt.Sprint(why))
@@ -84,31 +73,36 @@ func (p *partition) work() (why error) {
 // finish gives the lease up.
 func (p *partition) finish(err error) error {
 	switch {
-	case errors.Is(context.Cause(p.owning), ErrLeaseLost) || errors.Is(err, ErrLeaseLost):
+	case p.lost(err):
 		p.released = true // nothing of this host's is left to give up
 		return ErrLeaseLost
-	case errors.Is(err, errGone) && p.working.Err() == nil:
+	case p.working.Err() != nil:
+		err = nil // that of a handler or request whose context ended
+	case errors.Is(err, errGone):
 		if err = p.replace(); err == nil {
 			p.released = true
 			return ErrLeaseReplaced
 		}
-	case p.working.Err() != nil:
-		err = nil // that of a handler or request whose context ended
 	}
-	if err != nil && !errors.Is(err, ErrLeaseLost) {
+	if err != nil && !p.lost(err) {
 		p.failed(p.token, err)
 	}
-	released := p.insist(p.owning, func() error { return p.update(p.owning, p.leases.release) })
+	released := p.change(p.owning, func(l *changefeed.Record) { p.leases.Own(l, "") })
 	switch {
-	case errors.Is(released, ErrLeaseLost):
+	case released == nil:
+		p.released = true
+		return err
+	case p.lost(released):
 		p.released = true
 		return ErrLeaseLost
-	case released != nil:
-		p.failed(p.token, released)
-		return errors.Join(err, released)
 	}
-	p.released = true
-	return err
+	p.failed(p.token, released)
+	return errors.Join(err, released)
+}
+
+// lost reports whether the lease is another host's, or err says so.
+func (p *partition) lost(err error) bool {
+	return errors.Is(err, ErrLeaseLost) || errors.Is(context.Cause(p.owning), ErrLeaseLost)
 }
 
 // current is the lease as it was read or written last.
@@ -118,78 +112,56 @@ func (p *partition) current() *changefeed.Record {
 	return p.lease
 }
 
-// update changes the lease, one update at a time. ctx ends with the ownership of the lease, or before.
-func (p *partition) update(ctx context.Context, change func(context.Context, *changefeed.Record) (*changefeed.Record, error)) error {
+// update changes the lease, one update at a time; a nil change deletes it. ctx ends with the ownership of
+// the lease, or before.
+func (p *partition) update(ctx context.Context, change func(*changefeed.Record)) error {
 	select {
 	case p.updating <- struct{}{}:
 		defer func() { <-p.updating }()
 	case <-ctx.Done():
-		return p.lost(ctx)
+		return p.ended(ctx)
 	}
-	before := p.current()
 	began := time.Now()
-	after, err := change(ctx, before)
+	after, err := p.leases.update(ctx, p.current(), p.Instance, change)
 	switch {
 	case errors.Is(err, ErrLeaseLost):
 		p.lose(ErrLeaseLost)
 		return err
 	case ctx.Err() != nil:
-		return p.lost(ctx)
+		return p.ended(ctx)
 	case err != nil:
 		return err
 	}
+	p.expiry.Reset(time.Until(began.Add(p.ExpirationInterval)))
 	p.mu.Lock()
-	p.lease, p.renewed = after, began
+	p.lease = after
 	p.mu.Unlock()
 	return nil
 }
 
-// lost is the error of an update that comes after the lease was lost or ctx has ended; nil before.
-func (p *partition) lost(ctx context.Context) error {
-	if cause := context.Cause(p.owning); errors.Is(cause, ErrLeaseLost) {
-		return cause
+// ended is the error of an update that comes after the lease was lost or ctx has ended; nil before.
+func (p *partition) ended(ctx context.Context) error {
+	if p.lost(nil) {
+		return ErrLeaseLost
 	}
 	return ctx.Err()
 }
 
-// insist does something again while the service says that it may succeed later: it is throttled, or
-// cannot be reached. It ends with ctx.
-func (p *partition) insist(ctx context.Context, do func() error) error {
-	for {
-		err := do()
-		if err == nil || errors.Is(err, ErrLeaseLost) || ctx.Err() != nil || !transient(err) {
-			return err
-		}
-		pause(ctx, retryAfter(err, p.RetryDelay))
-	}
+// change updates the lease, and again while that may help.
+func (p *partition) change(ctx context.Context, change func(*changefeed.Record)) error {
+	return p.insist(ctx, p.token, func() error { return p.update(ctx, change) })
 }
 
+// renewal is the change that only tells the other hosts that the owner lives.
+func renewal(*changefeed.Record) {}
+
 // keep renews the lease until ctx ends. The first renewal comes after half the interval
-// (LeaseRenewerCore.cs). A lease that could not be renewed until it expired is lost: any host may have
-// it then.
+// (LeaseRenewerCore.cs).
 func (p *partition) keep(ctx context.Context) {
-	for wait := p.RenewInterval / 2; ; wait = p.RenewInterval {
+	for wait := p.RenewInterval / 2; ctx.Err() == nil; wait = p.RenewInterval {
 		pause(ctx, wait)
-		for {
-			if ctx.Err() != nil {
-				return
-			}
-			p.mu.Lock()
-			left := time.Until(p.renewed.Add(p.ExpirationInterval))
-			p.mu.Unlock()
-			if left <= 0 {
-				p.lose(ErrLeaseLost)
-				return
-			}
-			// A request that hangs must not outlast the lease.
-			expires := time.AfterFunc(left, func() { p.lose(ErrLeaseLost) })
-			err := p.update(p.owning, p.leases.renew)
-			expires.Stop()
-			if err == nil || errors.Is(err, ErrLeaseLost) {
-				break
-			}
+		if err := p.change(ctx, renewal); err != nil && ctx.Err() == nil {
 			p.failed(p.token, err)
-			pause(ctx, min(retryAfter(err, p.RetryDelay), p.RenewInterval, left))
 		}
 	}
 }
@@ -197,38 +169,20 @@ func (p *partition) keep(ctx context.Context) {
 // follow reads the feed of the partition page by page, and has each handled (FeedProcessorCore.cs). It
 // returns nil when the lease is to be given up.
 func (p *partition) follow() error {
-	at, err := p.feed.locate(p.holding, p.current(), false)
-	for err == nil && p.holding.Err() == nil {
-		var idle time.Duration
-		if idle, err = p.step(at); errors.Is(err, changefeed.ErrMoved) {
-			before := at
-			if at, err = p.relocate(at); err == nil && at == before {
-				idle = p.PollInterval // while a split is under way the range is still there
-			}
+	for p.holding.Err() == nil {
+		idle, err := p.step()
+		if err != nil {
+			return err
 		}
-		if err == nil && idle > 0 {
+		if idle > 0 {
 			pause(p.holding, idle)
 		}
 	}
-	if p.holding.Err() != nil && !errors.Is(err, ErrLeaseLost) {
-		return nil
-	}
-	return err
-}
-
-// relocate looks the lease up in the ranges as they are now.
-func (p *partition) relocate(before place) (place, error) {
-	at, err := p.feed.locate(p.holding, p.current(), true)
-	if err != nil && transient(err) {
-		p.failed(p.token, err)
-		pause(p.holding, retryAfter(err, p.PollInterval))
-		return before, nil
-	}
-	return at, err
+	return nil
 }
 
 // step reads one page and has it handled. It returns how long to wait before the next.
-func (p *partition) step(at place) (idle time.Duration, err error) {
+func (p *partition) step() (idle time.Duration, err error) {
 	select {
 	case p.pages <- struct{}{}:
 		defer func() { <-p.pages }()
@@ -236,21 +190,36 @@ func (p *partition) step(at place) (idle time.Duration, err error) {
 		return 0, nil
 	}
 	began := time.Now()
-	next, err := p.feed.read(p.holding, p.request(at), p.MaxItems)
+	next, err := p.read()
 	if err != nil {
 		return p.refused(err)
 	}
 	p.Observe(Observation{Lease: p.token, Items: len(next.items), Charge: next.charge, Took: time.Since(began)})
 	before := p.position
-	p.position = next.continuation
-	if len(next.items) == 0 {
-		idle = p.PollInterval
-		if next.status == http.StatusOK && next.continuation != before {
-			idle = 0 // only a 304 says that nothing follows
-		}
-		return idle, p.unchanged(next.continuation)
+	p.position, p.moved = next.continuation, false
+	if len(next.items) > 0 {
+		return 0, p.process(next)
 	}
-	return 0, p.process(next)
+	if next.status != http.StatusOK || next.continuation == before {
+		idle = p.PollInterval // else nothing says yet that nothing follows
+	}
+	return idle, p.unchanged(next.continuation)
+}
+
+// read reads what follows the position.
+func (p *partition) read() (page, error) {
+	share, err := p.feed.locate(p.holding, p.current(), p.moved)
+	if err != nil {
+		return page{}, err
+	}
+	r := feedRequest{share: share, mode: p.leases.Mode, ifNoneMatch: p.position}
+	switch {
+	case !p.start.Now() && !p.start.Beginning:
+		r.since = p.start.Time // kept beside the continuation: LSNs and times may differ after a merge
+	case p.position == "" && p.start.Now():
+		r.ifNoneMatch = "*"
+	}
+	return p.feed.read(p.holding, r, p.MaxItems)
 }
 
 // refused says what becomes of a read that failed.
@@ -259,8 +228,12 @@ func (p *partition) refused(err error) (idle time.Duration, _ error) {
 	switch {
 	case p.holding.Err() != nil:
 		return 0, nil
-	case status != 0 && changefeed.OutcomeOf(status, sub) == changefeed.Gone:
-		return 0, changefeed.ErrMoved
+	case changefeed.OutcomeOf(status, sub) == changefeed.Gone:
+		if p.moved {
+			idle = p.PollInterval // while a split is under way the range is still there
+		}
+		p.moved = true
+		return idle, nil
 	case transient(err):
 		p.failed(p.token, err)
 		return retryAfter(err, p.PollInterval), nil
@@ -287,11 +260,7 @@ func (p *partition) unchanged(continuation string) error {
 
 // store writes a continuation into the lease.
 func (p *partition) store(ctx context.Context, continuation string) error {
-	return p.insist(ctx, func() error {
-		return p.update(ctx, func(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
-			return p.leases.checkpoint(ctx, l, continuation)
-		})
-	})
+	return p.change(ctx, func(l *changefeed.Record) { p.leases.Position(l, continuation) })
 }
 
 // checkpoint notes that a batch and all before it are handled. A later one may have been already.
@@ -303,7 +272,7 @@ func (p *partition) checkpoint(ctx context.Context, batch int, continuation stri
 	late := batch <= p.done
 	p.mu.Unlock()
 	if late {
-		return p.lost(p.owning)
+		return p.ended(p.owning)
 	}
 	if err := p.store(ctx, continuation); err != nil {
 		return err
@@ -326,7 +295,7 @@ func (p *partition) replace() error {
 	}
 	// The lease is written first: a host that lost it unnoticed must not create others from an old
 	// continuation.
-	if err := p.insist(p.owning, func() error { return p.update(p.owning, p.leases.renew) }); err != nil {
+	if err := p.change(p.owning, renewal); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -341,17 +310,15 @@ func (p *partition) replace() error {
 	}
 	var created []*changefeed.Record
 	for _, next := range wanted {
-		if err := p.insist(p.owning, func() error {
-			ok, err := p.leases.add(p.owning, next)
-			if ok {
-				created = append(created, next)
-			}
-			return err
-		}); err != nil {
+		err := p.insist(p.owning, p.token, func() error { return p.leases.put(p.owning, next, false) })
+		if err != nil && !errors.Is(err, errExists) {
 			return err
 		}
+		if err == nil {
+			created = append(created, next)
+		}
 	}
-	removed := p.insist(p.owning, func() error { return p.update(p.owning, p.leases.drop) })
+	removed := p.change(p.owning, nil)
 	for _, next := range created {
 		p.take(next)
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"path"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -31,15 +30,14 @@ func ClientOptions(o *azcosmos.ClientOptions) *azcosmos.ClientOptions {
 	if o != nil {
 		with = *o
 	}
-	with.PerRetryPolicies = append(slices.Clip(with.PerRetryPolicies), &feedPolicy{routes: map[string]*route{}})
+	with.PerRetryPolicies = append(slices.Clip(with.PerRetryPolicies), &feedPolicy{})
 	return &with
 }
 
 // feedPolicy sees every request of a client, after it was signed. Signatures cover neither headers nor
 // bodies, so that it may set the headers of a feed.
 type feedPolicy struct {
-	mu     sync.Mutex
-	routes map[string]*route // by the path of the container
+	routes sync.Map // of *route, by the path of the container
 }
 
 // route is what a client learned of the partition key ranges of a container.
@@ -55,37 +53,15 @@ type route struct {
 type (
 	markKey  struct{} // **feedPolicy, which the policy sets to itself
 	readKey  struct{} // *feedRequest
-	learnKey struct{} // *lesson
+	learnKey struct{} // int: have azcosmos read the ranges, unless they were learned more often than that
 )
 
 // feedRequest is a read of the change feed.
 type feedRequest struct {
-	place       place
+	share       changefeed.Share
 	mode        changefeed.Mode
 	ifNoneMatch string    // "" leaves the header out, which is the beginning
 	since       time.Time // zero: no start time
-}
-
-// lesson is a read of the partition key ranges.
-type lesson struct {
-	route  *route
-	before int // reads that are not new enough
-}
-
-// errLearned ends a request whose purpose was to have azcosmos read the ranges.
-var errLearned = errors.New("the partition key ranges were read")
-
-// final is an error that no policy of azcore tries again.
-type final struct{ error }
-
-func (final) NonRetriable()   {}
-func (f final) Unwrap() error { return f.error }
-
-// answerError is an answer of the change feed that azcosmos must not see, since it would follow it.
-type answerError struct{ status, substatus int }
-
-func (e answerError) Error() string {
-	return fmt.Sprintf("the change feed answered with status %d/%d", e.status, e.substatus)
 }
 
 // Do is for azcore.
@@ -103,8 +79,14 @@ func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	case feed != "docs":
 		return req.Next()
 	}
-	if l, ok := ctx.Value(learnKey{}).(*lesson); ok {
-		return l.answer(req)
+	if before, ok := ctx.Value(learnKey{}).(int); ok {
+		if _, learned := p.route(container).known(before); learned {
+			return nil, final{errors.New("the partition key ranges were read")}
+		}
+		return &http.Response{ // azcosmos reads them anew after a 410 alone
+			StatusCode: http.StatusGone, Status: "410 Gone", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{"X-Ms-Substatus": {"1002"}}, Body: http.NoBody, Request: req.Raw(),
+		}, nil
 	}
 	read, ok := ctx.Value(readKey{}).(*feedRequest)
 	if !ok {
@@ -115,16 +97,7 @@ func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	if err != nil || response.StatusCode != http.StatusGone {
 		return response, err
 	}
-	runtime.Drain(response)
-	return nil, final{answerError{response.StatusCode, substatus(response)}}
-}
-
-func substatus(r *http.Response) int {
-	if r == nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(r.Header.Get("x-ms-substatus")) // absent is 0
-	return n
+	return nil, final{runtime.NewResponseError(response)}
 }
 
 // The capabilities that a request says its client has: 1 understands merged ranges, 2 start times on
@@ -133,7 +106,7 @@ const capabilities = "3"
 
 // set writes the headers of the read in place of those that azcosmos made.
 func (r *feedRequest) set(h http.Header) {
-	h.Set("x-ms-documentdb-partitionkeyrangeid", r.place.rangeID)
+	h.Set("x-ms-documentdb-partitionkeyrangeid", r.share.Of.ID)
 	h.Set("x-ms-cosmos-sdk-supportedcapabilities", capabilities)
 	h.Del("If-None-Match")
 	h.Del("If-Modified-Since")
@@ -143,7 +116,7 @@ func (r *feedRequest) set(h http.Header) {
 	if !r.since.IsZero() {
 		h.Set("If-Modified-Since", r.since.UTC().Format(http.TimeFormat))
 	}
-	if part := r.place.part; part != (changefeed.Range{}) {
+	if part := r.share.Part(); part != (changefeed.Range{}) {
 		h.Set("x-ms-read-key-type", "EffectivePartitionKeyRange")
 		h.Set("x-ms-start-epk", part.Min)
 		h.Set("x-ms-end-epk", part.Max)
@@ -155,14 +128,8 @@ func (r *feedRequest) set(h http.Header) {
 }
 
 func (p *feedPolicy) route(container string) *route {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r := p.routes[container]
-	if r == nil {
-		r = &route{one: make(chan struct{}, 1)}
-		p.routes[container] = r
-	}
-	return r
+	r, _ := p.routes.LoadOrStore(container, &route{one: make(chan struct{}, 1)})
+	return r.(*route)
 }
 
 // rangePages bounds how many pages of partition key ranges one read follows.
@@ -171,57 +138,48 @@ const rangePages = 1000
 // read reads the ranges to their end, and gives azcosmos the present ones in one page. azcosmos 1.5
 // refuses a range that comes twice, as it does while it is split (azure-sdk-for-go PR 27282).
 func (r *route) read(req *policy.Request) (*http.Response, error) {
+	var page struct {
+		Ranges []changefeed.PartitionKeyRange `json:"PartitionKeyRanges"`
+	}
 	var revisions []changefeed.PartitionKeyRange
-	var whole *http.Response
-	var body map[string]json.RawMessage
+	var last *http.Response
 	ctx, cancel := context.WithTimeout(req.Raw().Context(), requestTimeout) // azcosmos waits without a limit
 	defer cancel()
 	for range rangePages {
 		next := req.Clone(ctx)
-		if whole != nil {
-			next.Raw().Header.Set("If-None-Match", whole.Header.Get("ETag"))
+		if last != nil {
+			next.Raw().Header.Set("If-None-Match", last.Header.Get("ETag"))
 		}
 		response, err := next.Next()
-		if err != nil || response.StatusCode != http.StatusOK && (whole == nil || response.StatusCode != http.StatusNotModified) {
+		if err != nil || response.StatusCode != http.StatusOK && (last == nil || response.StatusCode != http.StatusNotModified) {
 			return response, err
-		}
-		if response.StatusCode == http.StatusNotModified {
-			runtime.Drain(response)
-			return r.learned(revisions, whole, body)
 		}
 		text, err := runtime.Payload(response)
 		if err != nil {
 			return nil, err
 		}
-		var page struct {
-			Ranges []changefeed.PartitionKeyRange `json:"PartitionKeyRanges"`
+		if response.StatusCode == http.StatusNotModified {
+			page.Ranges = r.learn(revisions)
+			text, err = json.Marshal(page)
+			last.Header.Del("Content-Length")
+			last.ContentLength, last.Body = int64(len(text)), io.NopCloser(bytes.NewReader(text))
+			return last, err
 		}
-		if err := errors.Join(json.Unmarshal(text, &page), json.Unmarshal(text, &body)); err != nil {
+		page.Ranges = nil
+		if err := json.Unmarshal(text, &page); err != nil {
 			return nil, final{fmt.Errorf("reading the partition key ranges: %w", err)}
 		}
-		revisions, whole = append(revisions, page.Ranges...), response
+		revisions, last = append(revisions, page.Ranges...), response
 	}
 	return nil, final{errors.New("the partition key ranges have no end")}
 }
 
-// learned keeps the ranges, and makes one page of them.
-func (r *route) learned(revisions []changefeed.PartitionKeyRange, whole *http.Response, body map[string]json.RawMessage) (*http.Response, error) {
-	ranges := changefeed.NewRanges(revisions)
+// learn keeps the ranges that there are now.
+func (r *route) learn(revisions []changefeed.PartitionKeyRange) changefeed.Ranges {
 	r.mu.Lock()
-	r.reads, r.ranges = r.reads+1, ranges
-	r.mu.Unlock()
-	var err error
-	if body["PartitionKeyRanges"], err = json.Marshal(ranges); err != nil {
-		return nil, err
-	}
-	body["_count"] = json.RawMessage(strconv.Itoa(len(ranges)))
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	whole.Header.Del("Content-Length")
-	whole.ContentLength, whole.Body = int64(len(text)), io.NopCloser(bytes.NewReader(text))
-	return whole, nil
+	defer r.mu.Unlock()
+	r.reads, r.ranges = r.reads+1, changefeed.NewRanges(revisions)
+	return r.ranges
 }
 
 // known returns what was learned; ok is false until that was done more often than before.
@@ -231,22 +189,9 @@ func (r *route) known(before int) (ranges changefeed.Ranges, ok bool) {
 	return r.ranges, r.reads > before
 }
 
-// answer has azcosmos read the ranges anew: it does so after a 410 alone. No request is sent.
-func (l *lesson) answer(req *policy.Request) (*http.Response, error) {
-	if _, ok := l.route.known(l.before); ok {
-		return nil, final{errLearned}
-	}
-	return &http.Response{
-		StatusCode: http.StatusGone, Status: "410 Gone", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"X-Ms-Substatus": {"1002"}}, Body: http.NoBody, Request: req.Raw(),
-	}, nil
-}
-
 // sliver is a feed range that is in one partition key range whatever is split: azcosmos then makes one
 // request, whose headers the policy replaces.
-func sliver() *azcosmos.FeedRange {
-	return &azcosmos.FeedRange{MinInclusive: "", MaxExclusive: "00000000000000000000000000000001"}
-}
+var sliver = &azcosmos.FeedRange{MinInclusive: "", MaxExclusive: "00000000000000000000000000000001"}
 
 // learnTries is how often the ranges are asked for if another client of the process was quicker:
 // azcosmos shares its cache of them between clients, and only one of them makes the request.
@@ -259,7 +204,7 @@ const (
 func (p *feedPolicy) fresh(ctx context.Context, container *azcosmos.ContainerClient, of string) (changefeed.Ranges, error) {
 	r := p.route(of)
 	r.mu.Lock()
-	l := &lesson{route: r, before: r.reads}
+	before := r.reads
 	r.mu.Unlock()
 	select {
 	case r.one <- struct{}{}:
@@ -267,27 +212,16 @@ func (p *feedPolicy) fresh(ctx context.Context, container *azcosmos.ContainerCli
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	for try := 1; ; try++ {
-		if ranges, ok := r.known(l.before); ok {
-			return ranges, nil
-		}
-		_, err := container.ReadChangeFeed(context.WithValue(ctx, learnKey{}, l), &azcosmos.ChangeFeedOptions{FeedRange: sliver()})
-		if ranges, ok := r.known(l.before); ok {
-			return ranges, nil
+	ranges, ok := r.known(before)
+	for try := 1; !ok; try++ {
+		_, err := container.ReadChangeFeed(context.WithValue(ctx, learnKey{}, before), &azcosmos.ChangeFeedOptions{FeedRange: sliver})
+		if ranges, ok = r.known(before); ok {
+			break
 		}
 		if try == learnTries || ctx.Err() != nil {
 			return nil, fmt.Errorf("the partition key ranges cannot be read: %w", err)
 		}
 		pause(ctx, learnPause)
 	}
-}
-
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	return ranges, nil
 }

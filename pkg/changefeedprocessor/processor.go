@@ -2,9 +2,9 @@ package changefeedprocessor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -34,7 +34,7 @@ func New(monitored, leases Container, o Options) (*Processor, error) {
 	}
 	p := &Processor{monitored: monitored, leases: leases, options: o.withDefaults()}
 	if leases == (Container{}) {
-		p.memory = &memoryStore{documents: map[string]map[string]json.RawMessage{}}
+		p.memory = &memoryStore{documents: map[string]revision{}}
 		if p.options.Instance == "" {
 			p.options.Instance = "memory"
 		}
@@ -98,14 +98,15 @@ func (p *Processor) connect(ctx context.Context) (*host, []changefeed.Prefix, er
 	h := &host{
 		Options: p.options,
 		feed: &feed{
-			container: container, policy: found, mode: p.options.mode(), name: p.monitored.String(),
+			container: container, policy: found, name: p.monitored.String(),
 			path: "/dbs/" + p.monitored.Database + "/colls/" + p.monitored.ID + "/",
 		},
-		leases: &leases{host: p.options.Instance, store: p.memory},
-		owned:  map[string]*partition{},
-		pages:  make(chan struct{}, p.options.MaxConcurrency),
+		leases: &leases{p.memory, changefeed.Scheme{
+			ContainerRID: described.ContainerProperties.ResourceID, Mode: p.options.mode(), Start: p.options.start(),
+		}},
+		owned: map[string]bool{},
+		pages: make(chan struct{}, p.options.MaxConcurrency),
 	}
-	h.leases.Scheme = changefeed.Scheme{ContainerRID: described.ContainerProperties.ResourceID, Mode: h.feed.mode, Start: p.options.start()}
 	if p.memory == nil {
 		if err := p.openLeases(ctx, h.leases); err != nil {
 			return nil, nil, err
@@ -185,120 +186,76 @@ type host struct {
 	Options
 	feed    *feed
 	leases  *leases
-	stop    context.CancelFunc
+	stop    context.CancelCauseFunc
 	working context.Context // ends when no more work is to be begun
 	life    context.Context // ends at the drain deadline, and with it every request
 	pages   chan struct{}   // holds a token for each page in memory
+	work    sync.WaitGroup  // on what is owned
 
-	mu      sync.Mutex
-	owned   map[string]*partition // by lease token; nil while it is being acquired
-	work    sync.WaitGroup        // on what is owned
-	stopped error                 // of a Poison function
-}
-
-// run is the life of a host.
-func (h *host) run(ctx context.Context) error {
-	var kill context.CancelFunc
-	h.working, h.stop = context.WithCancel(ctx)
-	h.life, kill = context.WithCancel(context.WithoutCancel(ctx))
-	defer kill()
-	defer h.stop()
-	err := h.start()
-	for err != nil && transient(err) && h.working.Err() == nil {
-		h.failed("", err)
-		pause(h.working, retryAfter(err, h.RetryDelay))
-		err = h.start()
-	}
-	for first := true; h.working.Err() == nil && err == nil; first = false {
-		h.balance(first)
-		pause(h.working, h.AcquireInterval)
-	}
-	h.stop()
-	drained := h.drain(kill)
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("changefeedprocessor: starting %q: %w", h.Name, err)
-	}
-	return errors.Join(h.stopped, drained)
-}
-
-// halt has Run end with an error.
-func (h *host) halt(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.stopped = fmt.Errorf("changefeedprocessor: %w", err)
-	h.stop()
+	mu    sync.Mutex
+	owned map[string]bool // by lease token, also while it is being acquired
 }
 
 // settle is how long Run waits, after the drain deadline, for those whose requests were cut off.
 const settle = time.Second
 
-// drain waits until no lease is owned any more, at most until the deadline.
-func (h *host) drain(kill context.CancelFunc) error {
-	idle := make(chan struct{})
+// run is the life of a host.
+func (h *host) run(ctx context.Context) error {
+	var kill context.CancelFunc
+	h.working, h.stop = context.WithCancelCause(ctx)
+	h.life, kill = context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	err := h.insist(h.working, "", h.start)
+	for first := true; h.working.Err() == nil && err == nil; first = false {
+		h.balance(first)
+		pause(h.working, h.AcquireInterval)
+	}
+	h.stop(nil)
+	idle, done := context.WithCancel(context.Background())
 	go func() { // ends with the last handler
 		h.work.Wait()
-		close(idle)
+		done()
 	}()
-	for _, wait := range []time.Duration{h.Drain, settle} {
-		deadline := time.NewTimer(wait)
-		select {
-		case <-idle:
-		case <-deadline.C:
-		}
-		deadline.Stop()
-		kill()
+	pause(idle, h.Drain)
+	kill()
+	pause(idle, settle)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("changefeedprocessor: starting %q: %w", h.Name, err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var kept []string
-	for token := range h.owned {
-		kept = append(kept, token)
+	var stopped error
+	if cause := context.Cause(h.working); errors.Is(cause, ErrStop) {
+		stopped = fmt.Errorf("changefeedprocessor: %w", cause)
 	}
-	if len(kept) == 0 {
-		return nil
-	}
-	slices.Sort(kept)
-	return fmt.Errorf("changefeedprocessor: after %s these leases were not handed back, and expire: %s", h.Drain, strings.Join(kept, ", "))
+	return errors.Join(stopped, h.kept())
 }
 
-// start sees to it that there are leases, and goes on with those that carry this host's name: it was
-// killed, and is back before they expired (PartitionControllerCore.LoadLeasesAsync).
-func (h *host) start() error {
-	if err := h.bootstrap(); err != nil || h.working.Err() != nil {
-		return err
+// kept is the error that names the leases that were not handed back.
+func (h *host) kept() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.owned) == 0 {
+		return nil
 	}
-	all, err := h.cover()
-	if err != nil {
-		return err
-	}
-	for _, l := range all {
-		if l.Owner == h.Instance {
-			h.take(l)
-		}
-	}
-	return nil
+	return fmt.Errorf("changefeedprocessor: after %s these leases were not handed back, and expire: %s",
+		h.Drain, strings.Join(slices.Sorted(maps.Keys(h.owned)), ", "))
 }
 
 // balance takes this host's share of the leases, one after the other (PartitionLoadBalancerCore.cs).
 // One that cannot be taken keeps it from no other. A host steals from its second look on, and then one
 // lease with each: P leases are spread over m hosts within P/m intervals, as measured of .NET.
 func (h *host) balance(first bool) {
-	began := time.Now()
 	all, bad, err := h.leases.all(h.working)
-	if err != nil {
-		h.failed("", err)
-		return
-	}
-	for _, err := range bad {
-		h.failed("", err)
+	for _, err := range append(bad, err) {
+		if err != nil {
+			h.failed("", err)
+		}
 	}
 	for _, l := range all {
-		h.mu.Lock()
-		// A list may be older than the lease that this host has: not every replica of the account is up to date.
-		if p := h.owned[l.Token]; p != nil && p.since.Before(began) && l.Owner != h.Instance && l.Newer(p.current().Lease) {
-			p.lose(ErrLeaseLost) // sooner than by a renewal
+		// It was killed, and is back before they expired (PartitionControllerCore.LoadLeasesAsync), or the
+		// answer to a write of its own was lost.
+		if l.Owner == h.Instance {
+			h.take(l)
 		}
-		h.mu.Unlock()
 	}
 	rule := changefeed.Balance{Host: h.Instance, Expiration: h.ExpirationInterval, Min: h.MinLeases, Max: h.MaxLeases}
 	wanted, stealing := rule.Take(all, time.Now())
@@ -312,66 +269,60 @@ func (h *host) balance(first bool) {
 // take acquires a lease and begins to work on its partition, unless another host was quicker. What
 // fails is tried again with the next look for leases.
 func (h *host) take(l *changefeed.Record) (taken bool) {
+	token := l.Token
 	h.mu.Lock()
-	p, mine := h.owned[l.Token]
+	mine := h.owned[token]
 	if mine || h.working.Err() != nil {
 		h.mu.Unlock()
-		// The lease was not renewed in time, and the work on it goes on.
-		if mine && p != nil && l.Owner == h.Instance {
-			_ = p.update(p.owning, h.leases.renew) // the renewals say what is wrong
-		}
 		return false
 	}
-	h.owned[l.Token] = nil
+	h.owned[token] = true
 	h.mu.Unlock()
 	// A request that is under way when Run is to end goes on, so that what it took is handed back.
-	acquired, err := h.claim(l)
+	ranges, err := h.feed.ranges(h.life, false)
+	if err == nil {
+		h.leases.Bound(l, ranges)
+		l, err = h.leases.update(h.life, l, l.Owner, func(l *changefeed.Record) { h.leases.Own(l, h.Instance) })
+	}
 	if err != nil {
-		if !errors.Is(err, ErrLeaseLost) {
-			h.failed(l.Token, err)
+		lost := errors.Is(err, ErrLeaseLost)
+		if !lost {
+			h.failed(token, err)
 		}
-		h.disown(l.Token)
+		h.disown(token, lost)
 		return false
 	}
-	h.Acquired(l.Token)
-	h.Log.Info("lease acquired", "lease", l.Token, "instance", h.Instance)
-	p = newPartition(h, acquired)
-	h.mu.Lock()
-	h.owned[l.Token] = p
-	h.mu.Unlock()
+	h.Acquired(token)
+	h.Log.Info("lease acquired", "lease", token, "instance", h.Instance)
+	p := newPartition(h, l)
 	h.work.Go(func() {
 		why := p.work()
-		if p.released || h.working.Err() == nil { // drain names the others
-			h.disown(l.Token)
-		}
-		h.Released(l.Token, why)
+		h.disown(token, p.released)
+		h.Released(token, why)
 	})
 	return true
 }
 
-// claim makes this host the owner.
-func (h *host) claim(l *changefeed.Record) (*changefeed.Record, error) {
-	ctx, cancel := context.WithTimeout(h.life, h.ExpirationInterval)
-	defer cancel()
-	ranges, err := h.feed.ranges(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	h.leases.Bound(l, ranges)
-	acquired, err := h.leases.acquire(ctx, l)
-	if err != nil && !errors.Is(err, ErrLeaseLost) { // the answer may have been lost, and not the write
-		if now, err := h.leases.again(h.life, l); err == nil {
-			_, _ = h.leases.release(h.life, now) // if it fails, the lease expires
-		}
-	}
-	return acquired, err
-}
-
-// disown forgets a lease that is not worked on any more.
-func (h *host) disown(token string) {
+// disown forgets a lease that is not worked on any more. When Run is to end, those that may still have
+// the name of this host are kept, for its error.
+func (h *host) disown(token string, released bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.owned, token)
+	if released || h.working.Err() == nil {
+		delete(h.owned, token)
+	}
+}
+
+// insist does something again while that may help: the service throttles, or cannot be reached.
+func (h *host) insist(ctx context.Context, lease string, do func() error) error {
+	for {
+		err := do()
+		if err == nil || ctx.Err() != nil || !transient(err) {
+			return err
+		}
+		h.failed(lease, err)
+		pause(ctx, min(retryAfter(err, h.RetryDelay), h.RenewInterval))
+	}
 }
 
 // failed reports an error that is no reason to end.

@@ -2,10 +2,10 @@ package changefeedprocessor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,9 +28,9 @@ type store interface {
 }
 
 var (
-	errMissing = errors.New("the document does not exist")
-	errExists  = errors.New("the document exists")
-	errChanged = errors.New("the document was changed by another host")
+	errMissing = final{errors.New("the document does not exist")}
+	errExists  = final{errors.New("the document exists")}
+	errChanged = final{errors.New("the document was changed by another host")}
 )
 
 // containerStore is a lease container.
@@ -99,65 +99,61 @@ func known(err error) error {
 type memoryStore struct {
 	mu        sync.Mutex
 	written   int
-	documents map[string]map[string]json.RawMessage // by id, each with its _etag
+	documents map[string]revision // by id
+}
+
+// revision is a document as it was written last.
+type revision struct {
+	tag  string
+	text []byte // with its _etag
 }
 
 func (s *memoryStore) list(_ context.Context, prefix string) (documents [][]byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, fields := range s.documents {
+	for id, d := range s.documents {
 		if strings.HasPrefix(id, prefix) {
-			document, _ := json.Marshal(fields) // never fails: it was JSON before
-			documents = append(documents, document)
+			documents = append(documents, d.text)
 		}
 	}
 	return documents, nil
 }
 
-func (s *memoryStore) read(ctx context.Context, _, id string) ([]byte, error) {
-	documents, _ := s.list(ctx, id) // no id is the prefix of another, but for ranges 1 and 10
-	for _, document := range documents {
-		var named struct{ ID string }
-		if json.Unmarshal(document, &named) == nil && named.ID == id {
-			return document, nil
-		}
+func (s *memoryStore) read(_ context.Context, _, id string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, exists := s.documents[id]
+	if !exists {
+		return nil, errMissing
 	}
-	return nil, errMissing
+	return d.text, nil
 }
 
 func (s *memoryStore) write(_ context.Context, _, id string, document []byte, tag string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var now string
-	fields, exists := s.documents[id]
-	_ = json.Unmarshal(fields["_etag"], &now)
-	switch {
+	switch now, exists := s.documents[id]; {
 	case exists && tag == "":
 		return "", errExists
 	case !exists && tag != "":
 		return "", errMissing
-	case now != tag:
+	case now.tag != tag:
 		return "", errChanged
 	}
-	delete(s.documents, id)
 	if document == nil {
+		delete(s.documents, id)
 		return "", nil
 	}
-	fields = nil
-	if err := json.Unmarshal(document, &fields); err != nil {
-		return "", err
-	}
 	s.written++
-	now = strconv.Itoa(s.written)
-	fields["_etag"], s.documents[id] = json.RawMessage(quote(now)), fields
-	return now, nil
+	tag = strconv.Itoa(s.written)
+	s.documents[id] = revision{tag, slices.Concat([]byte(`{"_etag":"`+tag+`",`), document[1:])} // none is {}
+	return tag, nil
 }
 
 // leases is what a host does to the leases of its processor.
 type leases struct {
 	store
 	changefeed.Scheme
-	host string // name of this host
 }
 
 // all returns the leases of the processor, of several with one token the newest: a lease container
@@ -201,14 +197,6 @@ func (s *leases) put(ctx context.Context, l *changefeed.Record, remove bool) err
 	return err
 }
 
-// add creates a lease; ok is false if there was one before.
-func (s *leases) add(ctx context.Context, l *changefeed.Record) (ok bool, err error) {
-	if err = s.put(ctx, l, false); errors.Is(err, errExists) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // again reads a lease as it is now.
 func (s *leases) again(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
 	document, err := s.read(ctx, l.Key(), l.ID)
@@ -218,7 +206,11 @@ func (s *leases) again(ctx context.Context, l *changefeed.Record) (*changefeed.R
 	if err != nil {
 		return nil, err
 	}
-	return changefeed.ReadRecord(document)
+	now, err := changefeed.ReadRecord(document)
+	if err != nil {
+		return nil, final{err}
+	}
+	return now, nil
 }
 
 // conflicts is how often an update is tried if another host's comes first
@@ -252,29 +244,4 @@ func (s *leases) update(ctx context.Context, l *changefeed.Record, owner string,
 		}
 	}
 	return nil, fmt.Errorf("updating %s: %w", l.ID, errChanged)
-}
-
-// acquire makes this host the owner, unless another one was quicker.
-func (s *leases) acquire(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
-	return s.update(ctx, l, l.Owner, func(l *changefeed.Record) { s.Own(l, s.host) })
-}
-
-// renew tells the other hosts that the owner lives.
-func (s *leases) renew(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
-	return s.update(ctx, l, s.host, func(*changefeed.Record) {})
-}
-
-// release gives the lease up.
-func (s *leases) release(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
-	return s.update(ctx, l, s.host, func(l *changefeed.Record) { s.Own(l, "") })
-}
-
-// drop deletes a lease that others replaced.
-func (s *leases) drop(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
-	return s.update(ctx, l, s.host, nil)
-}
-
-// checkpoint notes how far the partition was processed.
-func (s *leases) checkpoint(ctx context.Context, l *changefeed.Record, continuation string) (*changefeed.Record, error) {
-	return s.update(ctx, l, s.host, func(l *changefeed.Record) { s.Position(l, continuation) })
 }
