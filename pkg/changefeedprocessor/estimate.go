@@ -37,19 +37,17 @@ var ErrUncheckpointed = errors.New("the lease has no checkpoint, and its process
 //
 // One request is made for each lease, besides those for the leases and the partition key ranges.
 func (p *Processor) Estimate(ctx context.Context) ([]LeaseState, error) {
+	var planned []*changefeed.Planned
 	h, prefixes, err := p.connect(ctx)
+	if err == nil {
+		planned, err = h.measure(ctx, prefixes)
+	}
+	moved := func(l *changefeed.Planned) bool { return errors.Is(l.Err, changefeed.ErrMoved) }
+	if err == nil && slices.ContainsFunc(planned, moved) { // what was replaced while it was read is read once more
+		planned, err = h.measure(ctx, prefixes)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("changefeedprocessor: estimating %q on %s: %w", p.options.Name, p.monitored, err)
-	}
-	var planned []*changefeed.Planned
-	for range 2 { // what was replaced while it was read is read once more
-		if planned, err = h.measure(ctx, prefixes); err != nil {
-			return nil, fmt.Errorf("changefeedprocessor: estimating %q on %s: %w", p.options.Name, p.monitored, err)
-		}
-		changefeed.Settle(planned)
-		if !slices.ContainsFunc(planned, func(l *changefeed.Planned) bool { return errors.Is(l.Err, changefeed.ErrMoved) }) {
-			break
-		}
 	}
 	states := []LeaseState{}
 	for _, l := range planned {
@@ -101,6 +99,7 @@ func (h *host) measure(ctx context.Context, prefixes []changefeed.Prefix) ([]*ch
 		}
 	}
 	reading.Wait()
+	changefeed.Settle(planned)
 	return planned, nil
 }
 

@@ -55,7 +55,7 @@ func (f *feed) read(ctx context.Context, r feedRequest, most int) (page, error) 
 
 // ranges returns the partition key ranges, as they are now or as they were learned last.
 func (f *feed) ranges(ctx context.Context, now bool) (changefeed.Ranges, error) {
-	if known, ok := f.policy.route(f.path).known(0); ok && !now {
+	if known, reads := f.policy.route(f.path).known(); reads > 0 && !now {
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -145,10 +145,8 @@ func document(item json.RawMessage, mode Mode, into any) error {
 // process has a page handled, and checkpoints it. Nothing is checkpointed within a page: the items of
 // one transaction share an LSN.
 func (p *partition) process(next page) error {
-	p.mu.Lock()
 	p.delivered++
 	b := Batch{Lease: p.token, Items: next.items, Mode: p.Mode, partition: p, number: p.delivered, continuation: next.continuation}
-	p.mu.Unlock()
 	began := time.Now()
 	if err := p.deliver(b, true); err != nil {
 		return fmt.Errorf("handling changes of lease %s: %w", p.token, err)

@@ -22,24 +22,21 @@ type partition struct {
 	end     context.CancelFunc
 	expiry  *time.Timer // loses the lease when it expires: any host may have it then
 
-	position string               // ETag of the last answer; "" before the first. In memory alone, but for checkpoints
-	start    changefeed.StartFrom // without one
-	moved    bool                 // the ranges that were learned are not those of now
-	updating chan struct{}        // holds a token during an update of the lease, so that one passes at a time
+	position  string               // ETag of the last answer; "" before the first. In memory alone, but for checkpoints
+	start     changefeed.StartFrom // without one
+	moved     bool                 // the ranges that were learned are not those of now
+	delivered int                  // batches
+	released  bool                 // the lease is handed back, replaced or lost: nothing is left to name at the end
+	updating  chan struct{}        // holds a token during an update of the lease, so that one passes at a time
 
-	released bool // the lease is handed back, replaced or lost: nothing is left to name at the end
-
-	mu        sync.Mutex         // guards what follows
-	lease     *changefeed.Record // as it was read or written last
-	delivered int                // batches
-	done      int                // which of them is checkpointed
-	safe      string             // all before this continuation is checkpointed, or has no changes
+	mu    sync.Mutex         // guards what follows
+	lease *changefeed.Record // as it was read or written last
+	done  int                // number of the batch that is checkpointed
 }
 
 func newPartition(h *host, l *changefeed.Record) *partition {
 	p := &partition{
-		host: h, token: l.Token, lease: l, safe: l.Continuation,
-		position: l.Continuation, start: h.leases.Start, updating: make(chan struct{}, 1),
+		host: h, token: l.Token, lease: l, position: l.Continuation, start: h.leases.Start, updating: make(chan struct{}, 1),
 	}
 	if l.StartFrom != nil { // Java's leases say it themselves
 		p.start = *l.StartFrom
@@ -203,7 +200,13 @@ func (p *partition) step() (idle time.Duration, err error) {
 	if next.status != http.StatusOK || next.continuation == before {
 		idle = p.PollInterval // else nothing says yet that nothing follows
 	}
-	return idle, p.unchanged(next.continuation)
+	// The first position of a lease that does not start from the beginning is checkpointed, or what is
+	// written while no host runs would be skipped (azure-cosmos-dotnet-v3#4342); Java does so since
+	// azure-sdk-for-java#43013.
+	if p.current().Continuation == "" && p.delivered == 0 && p.position != "" && !p.start.Beginning {
+		err = p.store(p.owning, p.position)
+	}
+	return idle, err
 }
 
 // read reads what follows the position.
@@ -242,22 +245,6 @@ func (p *partition) refused(err error) (idle time.Duration, _ error) {
 	}
 }
 
-// unchanged notes that nothing changed up to a continuation. The first position of a lease that does
-// not start from the beginning is checkpointed, or what is written while no host runs would be skipped
-// (azure-cosmos-dotnet-v3#4342); Java does so since azure-sdk-for-java#43013.
-func (p *partition) unchanged(continuation string) error {
-	p.mu.Lock()
-	if p.done == p.delivered {
-		p.safe = continuation
-	}
-	first := p.lease.Continuation == "" && p.delivered == 0 && continuation != "" && !p.start.Beginning
-	p.mu.Unlock()
-	if !first {
-		return nil
-	}
-	return p.store(p.owning, continuation)
-}
-
 // store writes a continuation into the lease.
 func (p *partition) store(ctx context.Context, continuation string) error {
 	return p.change(ctx, func(l *changefeed.Record) { p.leases.Position(l, continuation) })
@@ -279,9 +266,7 @@ func (p *partition) checkpoint(ctx context.Context, batch int, continuation stri
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if batch > p.done {
-		p.done, p.safe = batch, continuation
-	}
+	p.done = max(p.done, batch)
 	return nil
 }
 
@@ -298,10 +283,8 @@ func (p *partition) replace() error {
 	if err := p.change(p.owning, renewal); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	gone, continuation := p.lease, p.safe
-	p.mu.Unlock()
-	wanted, err := p.leases.Successors(ranges, gone.Lease, continuation, time.Now())
+	gone := p.current()
+	wanted, err := p.leases.Successors(ranges, gone.Lease, gone.Continuation, time.Now())
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 		return req.Next()
 	}
 	if before, ok := ctx.Value(learnKey{}).(int); ok {
-		if _, learned := p.route(container).known(before); learned {
+		if _, reads := p.route(container).known(); reads > before {
 			return nil, final{errors.New("the partition key ranges were read")}
 		}
 		return &http.Response{ // azcosmos reads them anew after a 410 alone
@@ -159,7 +159,8 @@ func (r *route) read(req *policy.Request) (*http.Response, error) {
 			return nil, err
 		}
 		if response.StatusCode == http.StatusNotModified {
-			page.Ranges = r.learn(revisions)
+			page.Ranges = changefeed.NewRanges(revisions)
+			r.learn(page.Ranges)
 			text, err = json.Marshal(page)
 			last.Header.Del("Content-Length")
 			last.ContentLength, last.Body = int64(len(text)), io.NopCloser(bytes.NewReader(text))
@@ -175,18 +176,17 @@ func (r *route) read(req *policy.Request) (*http.Response, error) {
 }
 
 // learn keeps the ranges that there are now.
-func (r *route) learn(revisions []changefeed.PartitionKeyRange) changefeed.Ranges {
+func (r *route) learn(ranges changefeed.Ranges) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reads, r.ranges = r.reads+1, changefeed.NewRanges(revisions)
-	return r.ranges
+	r.reads, r.ranges = r.reads+1, ranges
 }
 
-// known returns what was learned; ok is false until that was done more often than before.
-func (r *route) known(before int) (ranges changefeed.Ranges, ok bool) {
+// known returns what was learned last, and how often that was done.
+func (r *route) known() (ranges changefeed.Ranges, reads int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ranges, r.reads > before
+	return r.ranges, r.reads
 }
 
 // sliver is a feed range that is in one partition key range whatever is split: azcosmos then makes one
@@ -203,19 +203,17 @@ const (
 // fresh reads the partition key ranges of a container by a request that begins now.
 func (p *feedPolicy) fresh(ctx context.Context, container *azcosmos.ContainerClient, of string) (changefeed.Ranges, error) {
 	r := p.route(of)
-	r.mu.Lock()
-	before := r.reads
-	r.mu.Unlock()
+	_, before := r.known()
 	select {
 	case r.one <- struct{}{}:
 		defer func() { <-r.one }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	ranges, ok := r.known(before)
-	for try := 1; !ok; try++ {
+	ranges, reads := r.known()
+	for try := 1; reads <= before; try++ {
 		_, err := container.ReadChangeFeed(context.WithValue(ctx, learnKey{}, before), &azcosmos.ChangeFeedOptions{FeedRange: sliver})
-		if ranges, ok = r.known(before); ok {
+		if ranges, reads = r.known(); reads > before {
 			break
 		}
 		if try == learnTries || ctx.Err() != nil {

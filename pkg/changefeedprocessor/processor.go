@@ -58,7 +58,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	}
 	defer p.running.Store(false)
 	h, err := p.open(ctx)
-	for err != nil && throttled(err) && ctx.Err() == nil {
+	for throttled(err) && ctx.Err() == nil {
 		p.options.Failed("", err)
 		pause(ctx, retryAfter(err, p.options.RetryDelay))
 		h, err = p.open(ctx)

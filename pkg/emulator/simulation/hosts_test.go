@@ -356,7 +356,7 @@ func TestNoFaultBreaksAPromiseOfAHost(t *testing.T) {
 // hostMutants are defects of a host.
 var hostMutants = []mutant{
 	{"a lease is written over whatever revision is there", "changefeedprocessor/store.go", "\tl.ETag, err = s.write(ctx, l.Key(), l.ID, document, l.ETag)\n", "\tif l.ETag != \"\" {\n\t\tif now, e := s.again(ctx, l); e == nil {\n\t\t\tl.ETag = now.ETag\n\t\t}\n\t}\n\tl.ETag, err = s.write(ctx, l.Key(), l.ID, document, l.ETag)\n"},
-	{"children of a split begin where the newest page ends", "changefeedprocessor/partition.go", "gone, continuation := p.lease, p.safe", "gone, continuation := p.lease, `\"999999\"`"},
+	{"children of a split begin where the newest page ends", "changefeedprocessor/partition.go", "gone.Lease, gone.Continuation,", "gone.Lease, `\"999999\"`,"},
 	{"a page whose handler fails is checkpointed", "changefeedprocessor/handle.go", "\tif err := p.deliver(b, true); err != nil {\n", "\tif err := p.deliver(b, true); false {\n"},
 	{"a page is checkpointed before it is handled", "changefeedprocessor/handle.go", "\tif err := p.deliver(b, true); err != nil {\n", "\t_ = p.checkpoint(p.owning, b.number, b.continuation)\n\tif err := p.deliver(b, true); err != nil {\n"},
 	{"an EPK lease is read in all of its range", "changefeedprocessor/policy.go", "part != (changefeed.Range{}) {", "part != part {"},
