@@ -162,25 +162,19 @@ func Skip(context.Context, Poisoned) error { return nil }
 // Stop is a Poison function that ends [Processor.Run] with an error that names the item.
 func Stop(context.Context, Poisoned) error { return ErrStop }
 
-// The defaults that are not .NET's, since .NET has no such option.
-const (
-	defaultRetries    = 5
-	defaultRetryDelay = time.Second
-	maxRetryDelay     = 30 * time.Second
-	defaultDrain      = 30 * time.Second
-	defaultPages      = 64
-)
+// maxRetryDelay bounds the time before a failing handler is called again.
+const maxRetryDelay = 30 * time.Second
 
 func (o Options) withDefaults() Options {
 	o.MaxItems = cmp.Or(o.MaxItems, 100)
-	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, defaultPages)
+	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 64)
 	o.PollInterval = cmp.Or(o.PollInterval, 5*time.Second)
 	o.AcquireInterval = cmp.Or(o.AcquireInterval, 13*time.Second)
 	o.RenewInterval = cmp.Or(o.RenewInterval, 17*time.Second)
 	o.ExpirationInterval = cmp.Or(o.ExpirationInterval, 60*time.Second)
-	o.Drain = cmp.Or(o.Drain, defaultDrain)
-	o.Retries = max(0, cmp.Or(o.Retries, defaultRetries))
-	o.RetryDelay = cmp.Or(o.RetryDelay, defaultRetryDelay)
+	o.Drain = cmp.Or(o.Drain, 30*time.Second)
+	o.Retries = max(0, cmp.Or(o.Retries, 5))
+	o.RetryDelay = cmp.Or(o.RetryDelay, time.Second)
 	if o.Acquired == nil {
 		o.Acquired = func(string) {}
 	}
@@ -193,30 +187,21 @@ func (o Options) withDefaults() Options {
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 
-// start is where a lease without a checkpoint begins.
-func (o Options) start() changefeed.StartFrom {
-	if o.StartTime.IsZero() {
-		return changefeed.StartFrom{Beginning: o.FromBeginning}
+// scheme is how pkg/changefeed names Format, Mode and the start.
+func (o Options) scheme() changefeed.Scheme {
+	formats := [...]changefeed.Format{changefeed.FormatDotNetPK, changefeed.FormatJavaPK, changefeed.FormatJavaEPK}
+	s := changefeed.Scheme{Format: formats[o.Format], Start: changefeed.StartFrom{Beginning: o.FromBeginning}}
+	if !o.StartTime.IsZero() {
+		s.Start = changefeed.StartAt(o.StartTime)
 	}
-	return changefeed.StartAt(o.StartTime)
-}
-
-// format is how pkg/changefeed names Options.Format.
-func (o Options) format() changefeed.Format {
-	return [...]changefeed.Format{changefeed.FormatDotNetPK, changefeed.FormatJavaPK, changefeed.FormatJavaEPK}[o.Format]
-}
-
-func (o Options) mode() changefeed.Mode {
 	if o.Mode == AllVersionsAndDeletes {
-		return changefeed.FullFidelity
+		s.Mode = changefeed.FullFidelity
 	}
-	return changefeed.Incremental
+	return s
 }
 
 // maxInstance is the most bytes that an owner may have; pkg/changefeed reads no more of it.
@@ -230,10 +215,15 @@ func check(monitored, leases Container, o Options) error {
 			mistakes = append(mistakes, fmt.Errorf("changefeedprocessor: "+format, args...))
 		}
 	}
+	container := func(c Container, what string) {
+		mistake(c.Client == nil, "the %s has no Client", what)
+		mistake(c.Database == "", "the %s has no Database", what)
+		mistake(c.ID == "", "the %s has no ID", what)
+	}
+	container(monitored, "monitored container")
 	inMemory := leases == Container{}
-	mistakes = append(mistakes, monitored.check("monitored container")...)
 	if !inMemory {
-		mistakes = append(mistakes, leases.check("lease container")...)
+		container(leases, "lease container")
 		mistake(o.Instance == "", "Options.Instance is empty: give each host a name of its own, such as its host name")
 	}
 	mistake(inMemory && o.Format != DotNet, "Options.Format says whose leases are written, and there is no lease container")
@@ -261,16 +251,4 @@ func check(monitored, leases Container, o Options) error {
 	set := o.withDefaults()
 	mistake(set.RenewInterval >= set.ExpirationInterval, "Options.RenewInterval %s must be below ExpirationInterval %s, or leases expire while they are in use", set.RenewInterval, set.ExpirationInterval)
 	return errors.Join(mistakes...)
-}
-
-func (c Container) check(what string) (mistakes []error) {
-	missing := func(is bool, field string) {
-		if is {
-			mistakes = append(mistakes, fmt.Errorf("changefeedprocessor: the %s has no %s", what, field))
-		}
-	}
-	missing(c.Client == nil, "Client")
-	missing(c.Database == "", "Database")
-	missing(c.ID == "", "ID")
-	return mistakes
 }

@@ -101,12 +101,11 @@ func (p *Processor) connect(ctx context.Context) (*host, []changefeed.Prefix, er
 			container: container, policy: found, name: p.monitored.String(),
 			path: "/dbs/" + p.monitored.Database + "/colls/" + p.monitored.ID + "/",
 		},
-		leases: &leases{p.memory, changefeed.Scheme{
-			ContainerRID: described.ContainerProperties.ResourceID, Mode: p.options.mode(), Start: p.options.start(),
-		}},
-		owned: map[string]bool{},
-		pages: make(chan struct{}, p.options.MaxConcurrency),
+		leases: &leases{p.memory, p.options.scheme()},
+		owned:  map[string]bool{},
+		pages:  make(chan struct{}, p.options.MaxConcurrency),
 	}
+	h.leases.ContainerRID = described.ContainerProperties.ResourceID
 	if p.memory == nil {
 		if err := p.openLeases(ctx, h.leases); err != nil {
 			return nil, nil, err
@@ -167,7 +166,6 @@ func (p *Processor) choose(ctx context.Context, s *leases, prefixes []changefeed
 			}
 		}
 	}
-	s.Format = p.options.format()
 	s.Prefix = changefeed.SchemePrefix(s.Format, prefixes)
 	for format, prefix := range found {
 		s.Format, s.Prefix = format, prefix
