@@ -1,47 +1,30 @@
 package simulate
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // work is a step of one host, and returns the credits that it used. Each lease has a loop of its
 // own, which reads a batch, has the handler process it, checkpoints, and reads the next; the loops
 // share the replica's throughput evenly, each up to what one lease can be worked off by
 // (FeedProcessorCore.cs and AutoCheckpointer in Azure/azure-cosmos-dotnet-v3).
 func (f *fleet) work(h *host, budget int64, tick int) (all int64) {
-	if tick < h.idle {
-		return 0
-	}
-	busy, next := f.busy[:0], math.MaxInt
+	busy := f.busy[:0]
 	for _, leases := range [][]*lease{h.leases, h.late} {
 		for _, l := range leases {
 			if l.processed() && l.until <= tick {
 				f.end(l, tick)
 			}
-			if l.batch == 0 && l.look <= tick && !l.stolen {
+			if l.batch == 0 && l.look <= tick && l.owner != nil {
 				f.read(l, tick)
 			}
-			switch {
-			case l.batch == 0:
-				next = min(next, l.look)
-			case l.processed():
-				next = min(next, l.until)
-			default:
+			if l.batch > 0 && !l.processed() {
 				l.spare = f.leaseSpeed / int64(f.steps)
 				busy = append(busy, l)
 			}
 		}
 	}
-	if f.busy = busy; len(busy) == 0 {
-		h.idle = next
-	}
-	for len(busy) > 0 {
-		share := budget / int64(len(busy))
-		if share == 0 {
-			break
-		}
-		still := busy[:0]
+	f.busy = busy
+	for len(busy) > 0 && budget >= int64(len(busy)) {
+		share, still := budget/int64(len(busy)), busy[:0]
 		for _, l := range busy {
 			used := f.process(l, min(share, l.spare), tick)
 			budget, all = budget-used, all+used
@@ -51,9 +34,7 @@ func (f *fleet) work(h *host, budget int64, tick int) (all int64) {
 		}
 		busy = still
 	}
-	if len(h.late) > 0 {
-		h.late = slices.DeleteFunc(h.late, func(l *lease) bool { return l.batch == 0 })
-	}
+	h.late = slices.DeleteFunc(h.late, func(l *lease) bool { return l.batch == 0 })
 	return all
 }
 
@@ -85,13 +66,14 @@ func (f *fleet) process(l *lease, credits int64, tick int) (used int64) {
 // end is that of a batch: its changes, the oldest of the partition, are done, and the next ones are
 // read. The checkpoint of a lease that another host has fails.
 func (f *fleet) end(l *lease, tick int) {
-	if !l.stolen {
-		l.done += l.batch
-		f.pending -= l.batch
-		l.written = tick / f.steps
-		l.advance(f.trace.Arrivals, len(f.leases))
+	done := l.batch
+	l.batch, l.progress = 0, 0
+	if l.owner == nil {
+		return
 	}
-	if l.batch, l.progress = 0, 0; !l.stolen {
-		f.read(l, tick)
-	}
+	l.done += done
+	f.pending -= done
+	l.written = tick / f.steps
+	l.advance(f.trace.Arrivals, len(f.leases))
+	f.read(l, tick)
 }

@@ -48,13 +48,10 @@ func (f *fleet) balance(row int) {
 func (f *fleet) choose(h *host, row int) (taken int) {
 	var free []*lease
 	workers := []*host{h}
-	f.looks++
-	h.seen = f.looks
 	for p := range f.leases {
 		if l := &f.leases[p]; l.owner == nil {
 			free = append(free, l)
-		} else if l.owner.seen != f.looks {
-			l.owner.seen = f.looks
+		} else if !slices.Contains(workers, l.owner) {
 			workers = append(workers, l.owner)
 		}
 	}
@@ -98,12 +95,12 @@ func (f *fleet) take(h *host, l *lease, row int) {
 	if o := l.owner; o != nil {
 		o.leases = slices.DeleteFunc(o.leases, func(other *lease) bool { return other == l })
 		if l.batch > 0 {
-			o.late, o.idle = append(o.late, &lease{batch: l.batch, progress: l.progress, until: l.until, stolen: true}), 0
+			o.late = append(o.late, &lease{batch: l.batch, progress: l.progress, until: l.until})
 		}
 	}
 	l.batch, l.progress = 0, 0
 	l.owner, l.acquired, l.look = h, row, row*f.steps+f.ticks(f.Rebalance)
-	h.leases, h.idle = append(h.leases, l), 0
+	h.leases = append(h.leases, l)
 }
 
 // stop ends the youngest hosts in order: they give their leases back at once

@@ -129,11 +129,8 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	slices.Sort(ages)
 	r.MaxAge, r.P99Age = ages[seconds-1], ages[(99*seconds+99)/100-1]
 	r.ReplicaHours = float64(f.replicaSeconds) / 3600
-	for p := range f.leases {
-		r.Arrived += f.leases[p].arrived
-		r.Processed += f.leases[p].done
-	}
-	r.Left = f.pending
+	r.Arrived, r.Left = t.Transactions(), f.pending
+	r.Processed = r.Arrived - r.Left
 	return r
 }
 

@@ -22,31 +22,25 @@ type Workers struct {
 	Batch      int           // changes that the handler gets at most, and after which it checkpoints; 0 = 100
 }
 
-// The SDKs' own settings: how long a reader that found nothing waits (feedPollDelay), and what one
-// page of the change feed holds (maxItemCount, which the service takes to be 100 if it is not set).
-const (
-	defaultPollDelay = 5 * time.Second
-	defaultBatch     = 100
-)
-
-// DefaultWorkers are those of `feedscale simulate`, if nothing else is known.
+// DefaultWorkers are those of `feedscale simulate`, if nothing else is known. The SDKs' own settings are
+// PollDelay (feedPollDelay) and Batch (maxItemCount).
 func DefaultWorkers() Workers {
-	return Workers{
-		Throughput: 25, StartUp: 30 * time.Second, Rebalance: time.Second,
-		PollDelay: defaultPollDelay, Batch: defaultBatch,
-	}
+	return Workers{Throughput: 25, StartUp: 30 * time.Second, Rebalance: time.Second, PollDelay: 5 * time.Second, Batch: defaultBatch}
 }
 
-// credit is the unit in which capacity is counted, so that fractions of a transaction add up
-// exactly: a millionth.
-const credit = 1_000_000
+const (
+	// defaultBatch is what one page of the change feed holds, if maxItemCount is not set.
+	defaultBatch = 100
+	// credit is the unit in which capacity is counted, so that fractions of a transaction add up exactly:
+	// a millionth.
+	credit = 1_000_000
+	// stepsPerSecond are those of the model. With steps of a whole second, what arrived in it would wait for
+	// the next one, and every lag would be too high by what arrives in a second.
+	stepsPerSecond = 4
+)
 
 // perSecond is a rate in transactions per second as credits.
 func perSecond(rate float64) int64 { return int64(math.Round(rate * credit)) }
-
-// stepsPerSecond are those of the model. With steps of a whole second, what arrived in it would
-// wait for the next one, and every lag would be too high by what arrives in a second.
-const stepsPerSecond = 4
 
 // fleet is the model of a processor: its replicas, and the leases with what is pending in each. A
 // second is a row of the trace; a tick is a step, counted from the first row on.
@@ -64,10 +58,8 @@ type fleet struct {
 	hosts          []*host // working replicas, the oldest first
 	made           int     // hosts so far, for their names
 	leases         []lease
-	looks          int // of hosts at the leases
 	pending        int64
 	busy           []*lease // scratch of work
-	measured       changefeed.ProcessorLag
 	replicaSeconds int64
 }
 
@@ -75,17 +67,15 @@ type fleet struct {
 type host struct {
 	name    string
 	leases  []*lease
-	late    []*lease // stolen ones, or what is left of them: the batches that it had in hand
-	idle    int      // tick until which it has nothing to do
+	late    []*lease // what is left of stolen ones: the batches that it had in hand
 	acquire int      // row of its next look at the leases
 	at      int      // millisecond of that look
-	seen    int      // number of the last look that saw it
 }
 
 // lease is a partition: its lease document, what its owner has in hand, and what is pending.
 type lease struct {
 	index    int   // partition
-	owner    *host // nil if it has none
+	owner    *host // nil if it has none, and of a batch whose lease was stolen
 	acquired int   // row in which the owner got it, from which on it is renewed
 	written  int   // row of the last checkpoint or release
 	batch    int64 // changes that the handler has in hand; 0 if none
@@ -93,13 +83,10 @@ type lease struct {
 	spare    int64 // of this second, in credits; scratch of work
 	look     int   // tick in which the owner looks for changes next
 	until    int   // tick before which the batch does not end
-	stolen   bool  // another host has it: the batch counts for nothing
 
 	arrived, done int64 // transactions; done = up to the checkpoint
 	head          int   // row in which the oldest pending transaction arrived
 	through       int64 // transactions that arrived up to the end of that row
-
-	polled struct{ lag, age, session, checkpoint int64 } // what the measurement points to
 }
 
 func (l *lease) pending() int64 { return l.arrived - l.done }
@@ -109,11 +96,9 @@ func newFleet(t Trace, w Workers, random *rand.Rand) *fleet {
 	f := &fleet{
 		Workers: w, trace: t, random: random, leases: make([]lease, t.Partitions),
 		speed: perSecond(w.Throughput), leaseSpeed: perSecond(w.Throughput), steps: stepsPerSecond,
-		measured: changefeed.ProcessorLag{Partitions: make([]changefeed.Partition, t.Partitions)},
 	}
 	for p := range f.leases {
 		f.leases[p].index = p
-		f.measured.Partitions[p].Lease = strconv.Itoa(p)
 	}
 	return f
 }
@@ -208,11 +193,8 @@ func (l *lease) advance(arrivals []int64, partitions int) {
 // behind is the lag and the age of the oldest pending change, in seconds, at the beginning of a
 // row; 0 if nothing is pending. A change is pending until the checkpoint after it is written.
 func (f *fleet) behind(row int) (lag int64, age int) {
-	if f.pending == 0 {
-		return 0, 0
-	}
 	for p := range f.leases {
-		if l := &f.leases[p]; l.arrived > l.done {
+		if l := &f.leases[p]; l.pending() > 0 {
 			age = max(age, row-l.head)
 		}
 	}
@@ -225,26 +207,21 @@ func (f *fleet) now(row int) time.Time {
 }
 
 // poll is what a poll finds at the beginning of a row: lease documents as their owners wrote them
-// last, and what is pending after each position. It knows nothing of what a handler has in hand,
-// and is valid until the next poll.
+// last, and what is pending after each position. It knows nothing of what a handler has in hand.
 func (f *fleet) poll(row int) changefeed.ProcessorLag {
-	f.measured.Time = f.now(row)
+	lag := changefeed.ProcessorLag{Time: f.now(row), Partitions: make([]changefeed.Partition, len(f.leases))}
 	for p := range f.leases {
-		l, m := &f.leases[p], &f.measured.Partitions[p]
-		// LSNs begin at 1: 0 is none.
-		l.polled.lag, l.polled.age = l.pending(), int64(row-l.head)
-		l.polled.session, l.polled.checkpoint = l.arrived+1, l.done+1
-		*m = changefeed.Partition{
-			Lease: m.Lease, Lag: &l.polled.lag, Status: changefeed.StatusOK, LeaseTime: f.now(l.renewed(row)),
-			SessionLSN: &l.polled.session, CheckpointLSN: &l.polled.checkpoint,
-			Position: strconv.FormatInt(l.done, 10),
+		l, m := &f.leases[p], &lag.Partitions[p]
+		*m = changefeed.Partition{ // LSNs begin at 1: 0 is none
+			Lease: strconv.Itoa(p), Lag: new(l.pending()), Status: changefeed.StatusOK, LeaseTime: f.now(l.renewed(row)),
+			SessionLSN: new(l.arrived + 1), CheckpointLSN: new(l.done + 1), Position: strconv.FormatInt(l.done, 10),
 		}
-		if l.polled.lag > 0 {
-			m.Age, m.Status = &l.polled.age, changefeed.StatusLagging
+		if l.pending() > 0 {
+			m.Age, m.Status = new(int64(row-l.head)), changefeed.StatusLagging
 		}
 		if l.owner != nil {
 			m.Owner = l.owner.name
 		}
 	}
-	return f.measured
+	return lag
 }
