@@ -31,9 +31,13 @@ type Comparison struct {
 // in their order, then the best fixed count. The results do not depend on what runs at once. Its
 // error is that of a context that ends before.
 func (c Comparison) Run(ctx context.Context) ([]Result, error) {
-	var duration time.Duration
-	scalers, own := slices.Clone(c.Scalers), len(c.Scalers)
-	var results [][]Result // by scaler, by seed
+	trace := c.Trace(c.Seed) // one at a time, since those of a hundred seeds would not fit into memory
+	duration, scalers := trace.Duration(), slices.Clone(c.Scalers)
+	if c.BestFixed {
+		for _, count := range FixedCounts(trace.Partitions) {
+			scalers = append(scalers, Fixed(count))
+		}
+	}
 	var hours atomic.Int64 // replayed
 	hour := func() bool {
 		if c.Told != nil {
@@ -41,26 +45,16 @@ func (c Comparison) Run(ctx context.Context) ([]Result, error) {
 		}
 		return ctx.Err() == nil
 	}
-	for n := range c.Seeds {
-		// One trace at a time, since those of a hundred seeds would not fit into memory.
-		seed := c.Seed + uint64(n)
-		trace := c.Trace(seed)
-		if results == nil {
-			if duration = trace.Duration(); c.BestFixed {
-				for _, count := range FixedCounts(trace.Partitions) {
-					scalers = append(scalers, Fixed(count))
-				}
-			}
-			results = make([][]Result, len(scalers))
+	results := make([][]Result, len(scalers)) // by scaler, by seed
+	for n := range uint64(c.Seeds) {
+		if n > 0 {
+			trace = c.Trace(c.Seed + n)
 		}
 		var g errgroup.Group
 		g.SetLimit(runtime.GOMAXPROCS(0))
 		for i, s := range scalers {
 			g.Go(func() error {
-				if ctx.Err() == nil {
-					result := Run(trace, c.Workers, s, Conditions{Seed: seed, Hour: hour}, c.Objective)
-					results[i] = append(results[i], result)
-				}
+				results[i] = append(results[i], Run(trace, c.Workers, s, Conditions{Seed: c.Seed + n, Hour: hour}, c.Objective))
 				return ctx.Err()
 			})
 		}
@@ -72,7 +66,7 @@ func (c Comparison) Run(ctx context.Context) ([]Result, error) {
 	for i := range means {
 		means[i] = Mean(results[i])
 	}
-	if c.BestFixed {
+	if own := len(c.Scalers); c.BestFixed {
 		means = append(means[:own], BestFixed(means[own:], duration, c.Objective))
 	}
 	return means, nil
@@ -80,12 +74,11 @@ func (c Comparison) Run(ctx context.Context) ([]Result, error) {
 
 // FixedCounts are the numbers of replicas of which one is the best fixed count: those at which the
 // fullest replica has fewer leases than with one replica less.
-func FixedCounts(partitions int) []int {
-	fullest := func(n int) int { return (partitions + n - 1) / n }
-	var counts []int
+func FixedCounts(partitions int) (counts []int) {
+	before := partitions + 1
 	for n := 1; n <= partitions; n++ {
-		if n == 1 || fullest(n) < fullest(n-1) {
-			counts = append(counts, n)
+		if fullest := (partitions + n - 1) / n; fullest < before {
+			counts, before = append(counts, n), fullest
 		}
 	}
 	return counts
@@ -115,8 +108,7 @@ func BestFixed(results []Result, replay time.Duration, o Objective) Result {
 // first.
 func Mean(results []Result) Result {
 	mean := results[0]
-	mean.ReplicaHours = 0
-	for _, r := range results {
+	for _, r := range results[1:] {
 		mean.ReplicaHours += r.ReplicaHours
 	}
 	mean.ReplicaHours /= float64(len(results))

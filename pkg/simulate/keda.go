@@ -6,9 +6,7 @@ import (
 )
 
 // The defaults of KEDA 2.21's azure-cosmosdb scaler (pkg/scalers/azure_cosmosdb_scaler.go in
-// kedacore/keda), of its ScaledObject (https://keda.sh/docs/2.21/reference/scaledobject-spec/), and
-// of the HPA controller
-// (https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/), in
+// kedacore/keda), of its ScaledObject, and of the HPA controller (kube-controller-manager), in
 // transactions, replicas and seconds.
 const (
 	kedaThreshold    = 100 // changeFeedLagThreshold
@@ -76,9 +74,9 @@ func NewScaledObject(r *Replay) *ScaledObject {
 }
 
 // Step is one second, and returns the replicas. read asks the trigger, as both KEDA and, through
-// KEDA's metrics server, the HPA do each time; ok is false if it fails. pushed says that the
-// trigger tells of its activity by itself: KEDA then does at once what it does at a poll
-// (startPushScalers in pkg/scaling/scale_handler.go).
+// KEDA's metrics server, the HPA do; ok is false if it fails. pushed says that the trigger tells of
+// its activity by itself, upon which KEDA acts as at a poll (startPushScalers in
+// pkg/scaling/scale_handler.go).
 func (k *ScaledObject) Step(second int, pushed bool, read func() (metric int64, active, ok bool)) int {
 	// The HPA first: it meets a replica that KEDA makes at its next round. At zero it does nothing.
 	if second%hpaSync == k.syncs && k.replicas > 0 {
@@ -91,27 +89,26 @@ func (k *ScaledObject) Step(second int, pushed bool, read func() (metric int64, 
 	}
 	switch _, active, ok := read(); {
 	case !ok: // an error, and no fallback: nothing changes
-	case active && k.replicas == 0:
-		k.replicas, k.lastActive = max(1, k.Min), second
 	case active:
 		k.lastActive = second
+		if k.replicas == 0 {
+			k.replicas = max(1, k.Min)
+		}
 	case k.replicas < k.Min:
 		k.replicas = k.Min
-	case k.replicas > 0 && k.Min == 0 && second-k.lastActive >= k.Cooldown:
-		// KEDA compares clocks that have gone on a little since the poll, so that the poll after
-		// exactly the cooldown is past it.
+	case k.Min == 0 && second-k.lastActive >= k.Cooldown: // KEDA's clock has gone on since the poll
 		k.replicas = 0
 	}
 	return k.replicas
 }
 
 // sync is one round of the HPA controller for an external metric with an AverageValue and without
-// `behavior`, which KEDA leaves out unless it is set (controllers/keda/hpa.go). The controller has
-// rules of its own for that case, which are not quite the documented defaults of behavior:
-// GetExternalPerPodMetricReplicas in replica_calculator.go, and normalizeDesiredReplicas and
-// stabilizeRecommendation in pkg/controller/podautoscaler/horizontal.go of kubernetes/kubernetes.
+// `behavior`, which KEDA leaves out unless it is set (controllers/keda/hpa.go). These are not quite the
+// documented defaults of behavior: see GetExternalPerPodMetricReplicas in replica_calculator.go, and
+// normalizeDesiredReplicas and stabilizeRecommendation in pkg/controller/podautoscaler/horizontal.go of
+// kubernetes/kubernetes.
 func (k *ScaledObject) sync(second int, metric int64) int {
-	desired, least := k.replicas, max(1, k.Min)
+	desired, most := k.replicas, k.Max
 	ratio := float64(metric) / (float64(k.Target) * float64(k.replicas))
 	if ratio < 1-hpaTolerance || ratio > 1+hpaTolerance {
 		desired = int(math.Ceil(float64(metric) / float64(k.Target)))
@@ -122,9 +119,8 @@ func (k *ScaledObject) sync(second int, metric int64) int {
 	for _, r := range k.recommendations {
 		desired = max(desired, r.replicas)
 	}
-	if k.AtOnce {
-		return max(least, min(desired, k.Max))
+	if !k.AtOnce {
+		most = min(most, max(2*k.replicas, 4)) // scaleUpLimitFactor, scaleUpLimitMinimum
 	}
-	// Twice as many at most, or 4 (scaleUpLimitFactor, scaleUpLimitMinimum).
-	return max(least, min(desired, max(2*k.replicas, 4), k.Max))
+	return max(1, k.Min, min(desired, most))
 }

@@ -9,10 +9,9 @@ const (
 	renewInterval   = 17 // between two renewals of a lease by its owner
 )
 
-// A look at the leases takes the time of a query and of one write for each lease that is taken, in
-// milliseconds. Hosts that look meanwhile see the leases as they were, choose the same ones, and
-// lose: the write is conditional (DocumentServiceLeaseUpdaterCosmos.cs). With these times 32 leases
-// move as Microsoft.Azure.Cosmos 3.64.0 was seen to move them, see TestLeasesMoveAsTheSDKMovesThem.
+// A look at the leases takes a query, and a write for each lease that is taken, in milliseconds. Hosts
+// that look meanwhile choose the same leases, and lose (DocumentServiceLeaseUpdaterCosmos.cs). With these
+// times 32 leases move as Microsoft.Azure.Cosmos 3.64.0 moves them (TestLeasesMoveAsTheSDKMovesThem).
 const (
 	queryTime = 50
 	writeTime = 28
@@ -41,56 +40,53 @@ func (f *fleet) balance(row int) {
 }
 
 // choose takes leases for a host, and returns how many: of those that nobody owns as many as its
-// share of the hosts that can be seen, which are those that own something; if none is free, one of
-// the host that owns most (EqualPartitionsBalancingStrategy.cs). Java's library takes only one of
-// the free ones, any of them, while another host owns some (EqualPartitionsBalancingStrategy.java
-// in Azure/azure-sdk-for-java).
+// share of the hosts that own something; if none is free, one of the host that owns most
+// (EqualPartitionsBalancingStrategy.cs). Java's library takes only one of the free ones, any of them,
+// while another host owns some (EqualPartitionsBalancingStrategy.java in Azure/azure-sdk-for-java).
 func (f *fleet) choose(h *host, row int) (taken int) {
-	var free []*lease
+	var wanted []*lease
 	workers := []*host{h}
+	f.looks++
+	h.seen = f.looks
 	for p := range f.leases {
 		if l := &f.leases[p]; l.owner == nil {
-			free = append(free, l)
-		} else if !slices.Contains(workers, l.owner) {
+			wanted = append(wanted, l)
+		} else if l.owner.seen != f.looks {
+			l.owner.seen = f.looks
 			workers = append(workers, l.owner)
 		}
 	}
 	share := (len(f.leases) + len(workers) - 1) / len(workers)
 	needed := share - len(h.leases)
-	if needed <= 0 {
+	switch {
+	case needed <= 0:
 		return 0
-	}
-	if len(free) > 0 && f.Java && len(workers) > 1 {
-		f.take(h, free[f.random.IntN(len(free))], row)
-		return 1
-	}
-	if len(free) > 0 {
-		taken = min(needed, len(free))
-		for _, l := range free[:taken] {
-			f.take(h, l, row)
+	case len(wanted) > 0 && f.Java && len(workers) > 1:
+		at := f.random.IntN(len(wanted))
+		wanted = wanted[at : at+1]
+	case len(wanted) > 0:
+		wanted = wanted[:min(needed, len(wanted))]
+	default:
+		most := h
+		for _, w := range workers {
+			if len(most.leases) <= len(w.leases) {
+				most = w
+			}
 		}
-		return taken
-	}
-	most := h
-	for _, w := range workers {
-		if len(most.leases) <= len(w.leases) {
-			most = w
+		if len(most.leases) <= share-min(1, needed-1) {
+			return 0
 		}
+		first := slices.IndexFunc(f.leases, func(l lease) bool { return l.owner == most })
+		wanted = []*lease{&f.leases[first]}
 	}
-	if needed > 1 {
-		share--
+	for _, l := range wanted {
+		f.take(h, l, row)
 	}
-	if len(most.leases) <= share {
-		return 0
-	}
-	first := slices.IndexFunc(f.leases, func(l lease) bool { return l.owner == most })
-	f.take(h, &f.leases[first], row)
-	return 1
+	return len(wanted)
 }
 
-// take gives a lease to a host. Its owner goes on with the batch that it has in hand, and finds
-// only then that the lease is another's: the checkpoint fails, and the new owner reads from the
-// last one.
+// take gives a lease to a host. Its owner ends the batch that it has in hand for nothing, since the
+// checkpoint fails, and the new owner reads from the last one.
 func (f *fleet) take(h *host, l *lease, row int) {
 	if o := l.owner; o != nil {
 		o.leases = slices.DeleteFunc(o.leases, func(other *lease) bool { return other == l })
