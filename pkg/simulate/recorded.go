@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -35,48 +36,53 @@ func FromSamples(name string, samples []state.Sample, partitions int) (Recording
 		return refused("no sample knows the lag of every partition, so there is nothing to begin with; record a longer time")
 	}
 	samples = samples[first:]
-	given := partitions > 0
-	for _, s := range samples {
-		if !given && s.PartitionCount != nil {
-			partitions = max(partitions, *s.PartitionCount)
-		}
-	}
-	if partitions == 0 {
-		return refused("no sample knows the number of partitions; give it")
-	}
 	// The lag and the rate of a part of the partitions are not the whole.
 	known := func(s state.Sample) bool { return s.Arrival != nil && s.Complete }
-	next := slices.IndexFunc(samples, known)
+	next, seen := slices.IndexFunc(samples, known), 0
+	var drains []float64
+	for i, s := range samples {
+		if s.PartitionCount != nil {
+			seen = max(seen, *s.PartitionCount)
+		}
+		if s.DrainPerReplica != nil && *s.DrainPerReplica > 0 && *s.DrainPerReplica <= MaxRate {
+			drains = append(drains, *s.DrainPerReplica)
+		}
+		if known(s) && !(*s.Arrival >= 0 && *s.Arrival <= MaxRate) {
+			return refused("sample %d has the arrival rate %v; allowed are numbers from 0 to %d", i+1, *s.Arrival, MaxRate)
+		}
+	}
+	if partitions = cmp.Or(partitions, seen); partitions == 0 {
+		return refused("no sample knows the number of partitions; give it")
+	}
 	if next < 0 {
 		return refused("no sample has an arrival rate, which takes two polls in a row that measured something; record a longer time")
 	}
 	begin := samples[0]
-	seconds := samples[len(samples)-1].Time.Sub(begin.Time) / time.Second
+	seconds := int(samples[len(samples)-1].Time.Sub(begin.Time) / time.Second)
 	if seconds < 1 || seconds > maxArrivals {
 		return refused("its samples span %d seconds; allowed are 1 to %d", seconds, maxArrivals)
-	}
-	for i, s := range samples {
-		if known(s) && !(*s.Arrival >= 0 && *s.Arrival <= MaxRate) {
-			return refused("sample %d has the arrival rate %v; allowed are numbers from 0 to %d", i+1, *s.Arrival, MaxRate)
-		}
 	}
 	backlog, age := *begin.Lag, int64(0)
 	if backlog < 0 || backlog > maxBacklog {
 		return refused("it begins with a lag of %d; allowed are numbers from 0 to %d", backlog, int64(maxBacklog))
 	}
-	if backlog > 0 {
-		age = 1
-		if begin.Age != nil {
-			age = min(max(1, *begin.Age), maxArrivals)
-		}
+	if begin.Age != nil {
+		age = min(*begin.Age, maxArrivals)
 	}
-	if err := checkSize(name, int(age)+int(seconds), partitions); err != nil {
+	if age = max(1, age); backlog == 0 {
+		age = 0
+	}
+	if err := checkSize(name, int(age)+seconds, partitions); err != nil {
 		return Recording{}, err
 	}
-	r := Recording{Drain: medianDrain(samples), Trace: Trace{
+	r := Recording{Trace: Trace{
 		Name: name, Start: begin.Time.UTC(), Partitions: partitions, Backlog: int(age),
-		Arrivals: make([]int64, 0, (int(age)+int(seconds))*partitions),
+		Arrivals: make([]int64, 0, (int(age)+seconds)*partitions),
 	}}
+	if n := len(drains); n > 0 {
+		slices.Sort(drains)
+		r.Drain = new((drains[(n-1)/2] + drains[n/2]) / 2)
+	}
 	turn := 0
 	for second := range age {
 		// The remainder of the division is spread evenly, too.
@@ -104,26 +110,10 @@ func FromSamples(name string, samples []state.Sample, partitions int) (Recording
 // them in turn.
 func (t *Trace) spread(transactions int64, turn *int) {
 	partitions := int64(t.Partitions)
-	for range t.Partitions {
-		t.Arrivals = append(t.Arrivals, transactions/partitions)
-	}
-	row := t.Arrivals[len(t.Arrivals)-t.Partitions:]
+	row := slices.Repeat([]int64{transactions / partitions}, t.Partitions)
 	for range transactions % partitions {
 		row[*turn]++
 		*turn = (*turn + 1) % t.Partitions
 	}
-}
-
-func medianDrain(samples []state.Sample) *float64 {
-	var drains []float64
-	for _, s := range samples {
-		if s.DrainPerReplica != nil && *s.DrainPerReplica > 0 && *s.DrainPerReplica <= MaxRate {
-			drains = append(drains, *s.DrainPerReplica)
-		}
-	}
-	if len(drains) == 0 {
-		return nil
-	}
-	slices.Sort(drains)
-	return new((drains[(len(drains)-1)/2] + drains[len(drains)/2]) / 2)
+	t.Arrivals = append(t.Arrivals, row...)
 }

@@ -99,8 +99,7 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 		if c.Hour != nil && second > 0 && second%3600 == 0 && !c.Hour() {
 			return r
 		}
-		row := t.Backlog + second
-		replay.row = row
+		replay.row = t.Backlog + second
 		desired := decide(second)
 		switch {
 		case desired > f.desired:
@@ -108,23 +107,26 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 		case desired < f.desired:
 			r.In++
 		}
-		f.scale(row, desired)
-		f.second(row)
+		f.scale(replay.row, desired)
+		f.second(replay.row)
 
-		lag, old := f.behind(row + 1)
-		age := time.Duration(old) * time.Second
-		ages[second] = age
-		r.MaxLag = max(r.MaxLag, lag)
-		if lag > o.Lag {
+		p := Point{Desired: f.desired, Working: len(f.hosts)}
+		p.Lag, p.Age = f.behind(replay.row + 1)
+		ages[second] = p.Age
+		r.MaxLag = max(r.MaxLag, p.Lag)
+		if p.Lag > o.Lag {
 			r.OverLag += time.Second
 		}
-		if age > o.Age {
+		if p.Age > o.Age {
 			r.OverAge += time.Second
 		}
-		if lag > o.Lag || age > o.Age {
+		if p.Lag > o.Lag || p.Age > o.Age {
 			r.Over += time.Second
 		}
-		r.plot(second, part, Point{Lag: lag, Age: age, Desired: f.desired, Working: len(f.hosts)})
+		if second%part == 0 {
+			r.Series = append(r.Series, Point{At: time.Duration(second) * time.Second})
+		}
+		r.Series[len(r.Series)-1].raise(p)
 	}
 	slices.Sort(ages)
 	r.MaxAge, r.P99Age = ages[seconds-1], ages[(99*seconds+99)/100-1]
@@ -134,14 +136,8 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	return r
 }
 
-// plot adds a second to the series.
-func (r *Result) plot(second, part int, p Point) {
-	if second%part == 0 {
-		p.At = time.Duration(second) * time.Second
-		r.Series = append(r.Series, p)
-		return
-	}
-	last := &r.Series[len(r.Series)-1]
-	last.Lag, last.Age = max(last.Lag, p.Lag), max(last.Age, p.Age)
-	last.Desired, last.Working = max(last.Desired, p.Desired), max(last.Working, p.Working)
+// raise takes in another second.
+func (p *Point) raise(o Point) {
+	p.Lag, p.Age = max(p.Lag, o.Lag), max(p.Age, o.Age)
+	p.Desired, p.Working = max(p.Desired, o.Desired), max(p.Working, o.Working)
 }

@@ -192,12 +192,12 @@ func (l *lease) advance(arrivals []int64, partitions int) {
 	}
 }
 
-// behind is the lag and the age of the oldest pending change, in seconds, at the beginning of a
-// row; 0 if nothing is pending. A change is pending until the checkpoint after it is written.
-func (f *fleet) behind(row int) (lag int64, age int) {
+// behind is the lag and the age of the oldest pending change at the beginning of a row; 0 if nothing
+// is pending. A change is pending until the checkpoint after it is written.
+func (f *fleet) behind(row int) (lag int64, age time.Duration) {
 	for p := range f.leases {
 		if l := &f.leases[p]; l.pending() > 0 {
-			age = max(age, row-l.head)
+			age = max(age, time.Duration(row-l.head)*time.Second)
 		}
 	}
 	return f.pending, age
