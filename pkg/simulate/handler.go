@@ -74,6 +74,5 @@ func (f *fleet) end(l *lease, tick int) {
 	l.done += done
 	f.pending -= done
 	l.written = tick / f.steps
-	l.advance(f.trace.Arrivals, len(f.leases))
 	f.read(l, tick)
 }

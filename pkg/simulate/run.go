@@ -94,7 +94,7 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	seconds := t.rows() - t.Backlog
 	part := (seconds + maxPoints - 1) / maxPoints
 	ages := make([]time.Duration, seconds) // with which each second ended
-	decide := s.Begin(replay)
+	decide, replicaSeconds := s.Begin(replay), 0.0
 	for second := range seconds {
 		if c.Hour != nil && second > 0 && second%3600 == 0 && !c.Hour() {
 			return r
@@ -107,11 +107,14 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 		case desired < f.desired:
 			r.In++
 		}
+		replicaSeconds += float64(desired)
 		f.scale(replay.row, desired)
 		f.second(replay.row)
 
-		p := Point{Desired: f.desired, Working: len(f.hosts)}
-		p.Lag, p.Age = f.behind(replay.row + 1)
+		p := Point{Lag: f.pending, Desired: f.desired, Working: len(f.hosts)}
+		for partition := range f.leases {
+			p.Age = max(p.Age, time.Duration(f.age(partition, replay.row+1))*time.Second)
+		}
 		ages[second] = p.Age
 		r.MaxLag = max(r.MaxLag, p.Lag)
 		if p.Lag > o.Lag {
@@ -130,7 +133,7 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	}
 	slices.Sort(ages)
 	r.MaxAge, r.P99Age = ages[seconds-1], ages[(99*seconds+99)/100-1]
-	r.ReplicaHours = float64(f.replicaSeconds) / 3600
+	r.ReplicaHours = replicaSeconds / 3600
 	r.Arrived, r.Left = t.Transactions(), f.pending
 	r.Processed = r.Arrived - r.Left
 	return r

@@ -12,8 +12,8 @@ import (
 type Scaler interface {
 	// Name is its name in results.
 	Name() string
-	// Begin joins a replay. What it returns is called at the beginning of every second of it, from
-	// 0 on, and returns the replicas that there are to be.
+	// Begin joins a replay. What it returns is called at the beginning of every second, from 0 on, and
+	// returns the replicas that there are to be.
 	Begin(r *Replay) func(second int) int
 }
 
@@ -34,13 +34,13 @@ func (r *Replay) Phase(every int) int {
 	return r.random.IntN(every)
 }
 
-// SetLeaseLimit sets the transactions per second by which each lease can be worked off from now on,
-// beside what the workers can do.
+// SetLeaseLimit sets the transactions per second by which each lease can be worked off from now on.
 func (r *Replay) SetLeaseLimit(rate float64) {
 	r.fleet.leaseSpeed = max(1, min(r.fleet.speed, perSecond(rate)))
 }
 
-// SetThroughput sets the transactions per second that one replica does from now on.
+// SetThroughput sets the transactions per second that one replica does from now on, and ends a lease
+// limit.
 func (r *Replay) SetThroughput(rate float64) {
 	r.fleet.speed = max(1, perSecond(rate))
 	r.fleet.leaseSpeed = r.fleet.speed
@@ -56,8 +56,10 @@ func (r *Replay) Rewind(seconds int) { r.fleet.rewind(r.row, max(0, r.row-second
 // DefaultEvery is how often feedscale polls unless told otherwise (FEEDSCALE_TIMER_SCHEDULE).
 const DefaultEvery = 15 * time.Second
 
-// Policy is a policy of feedscale as a Scaler. A consumer of the scale events acts on its
-// decisions.
+// consumerSeconds is what a scale event takes through the outbox, the queue and the consumer.
+const consumerSeconds = 2
+
+// Policy is a policy of feedscale as a Scaler. A consumer of the scale events acts on its decisions.
 type Policy struct {
 	scaling.Policy
 	name  string
@@ -72,10 +74,6 @@ func Feedscale(name string, policy scaling.Policy, every time.Duration) Policy {
 
 // Name is that of the policy.
 func (p Policy) Name() string { return p.name }
-
-// consumerSeconds is what a scale event takes: through the outbox, the queue and the consumer to
-// the scale subresource.
-const consumerSeconds = 2
 
 // Begin has a consumer act on the decisions.
 func (p Policy) Begin(r *Replay) func(second int) int {
@@ -97,12 +95,12 @@ func (p Policy) Decisions(r *Replay) func(second int) (m *scaling.Memory, polled
 	var memory scaling.Memory
 	first := r.Phase(p.every)
 	return func(second int) (*scaling.Memory, bool) {
-		if second < first || (second-first)%p.every != 0 {
-			return &memory, false
+		polled := second >= first && (second-first)%p.every == 0
+		if polled {
+			lag := r.fleet.poll(r.row)
+			memory = r.Decide(scaling.Input{Now: lag.Time, Lag: lag, Policy: p.Policy, Memory: memory})
 		}
-		lag := r.fleet.poll(r.row)
-		memory = r.Decide(scaling.Input{Now: lag.Time, Lag: lag, Policy: p.Policy, Memory: memory})
-		return &memory, true
+		return &memory, polled
 	}
 }
 

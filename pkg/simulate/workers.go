@@ -53,15 +53,14 @@ type fleet struct {
 	random     *rand.Rand
 	steps      int // of a second
 
-	desired        int     // replicas there are: starting and working
-	starting       []int   // rows in which those that start are ready, in order
-	hosts          []*host // working replicas, the oldest first
-	made           int     // hosts so far, for their names
-	leases         []lease
-	looks          int // of hosts at the leases
-	pending        int64
-	busy           []*lease // scratch of work
-	replicaSeconds int64
+	desired  int     // replicas there are: starting and working
+	starting []int   // rows in which those that start are ready, in order
+	hosts    []*host // working replicas, the oldest first
+	made     int     // hosts so far, for their names
+	leases   []lease
+	looks    int // of hosts at the leases
+	pending  int64
+	busy     []*lease // scratch of work
 }
 
 // host is a working replica: an instance of the change feed processor.
@@ -76,7 +75,6 @@ type host struct {
 
 // lease is a partition: its lease document, what its owner has in hand, and what is pending.
 type lease struct {
-	index    int   // partition
 	owner    *host // nil if it has none, and of a batch whose lease was stolen
 	acquired int   // row in which the owner got it, from which on it is renewed
 	written  int   // row of the last checkpoint or release
@@ -87,8 +85,8 @@ type lease struct {
 	until    int   // tick before which the batch does not end
 
 	arrived, done int64 // transactions; done = up to the checkpoint
-	head          int   // row in which the oldest pending transaction arrived
-	through       int64 // transactions that arrived up to the end of that row
+	head          int   // row in which the oldest pending transaction arrived, when age looked last
+	through       int64 // transactions of the trace up to the end of that row
 }
 
 func (l *lease) pending() int64 { return l.arrived - l.done }
@@ -100,7 +98,7 @@ func newFleet(t Trace, w Workers, random *rand.Rand) *fleet {
 		speed: perSecond(w.Throughput), leaseSpeed: perSecond(w.Throughput), steps: stepsPerSecond,
 	}
 	for p := range f.leases {
-		f.leases[p].index = p
+		f.leases[p].head = -1
 	}
 	return f
 }
@@ -120,12 +118,6 @@ func (f *fleet) arrive(row, step int) {
 		l, turn := &f.leases[p], int64((row+p)%f.steps) // so that single ones come at any step
 		before := (n*int64(step) + turn) / of
 		now := (n*int64(step+1)+turn)/of - before
-		if now == 0 {
-			continue
-		}
-		if l.arrived == l.done {
-			l.head, l.through = row, l.arrived+n-before
-		}
 		l.arrived += now
 		f.pending += now
 	}
@@ -154,7 +146,6 @@ func (f *fleet) second(row int) {
 		f.starting = f.starting[1:]
 	}
 	f.balance(row)
-	f.replicaSeconds += int64(f.desired)
 	for step := range f.steps {
 		left := f.shared / int64(f.steps)
 		for i, h := range f.hosts {
@@ -177,30 +168,23 @@ func (f *fleet) rewind(row, to int) {
 		}
 		if done := l.arrived - again; done < l.done {
 			f.pending += l.done - done
-			l.done, l.batch, l.progress = done, 0, 0
-			l.head, l.through = to, done+f.trace.Arrivals[to*len(f.leases)+p]
-			l.advance(f.trace.Arrivals, len(f.leases))
+			l.done, l.batch, l.progress, l.head, l.through = done, 0, 0, -1, 0
 		}
 	}
 }
 
-// advance finds the row in which the oldest pending transaction arrived.
-func (l *lease) advance(arrivals []int64, partitions int) {
-	for l.through <= l.done && l.done < l.arrived {
+// age is how long ago, in seconds, the oldest pending change of a partition arrived at the beginning of
+// a row; 0 if nothing is pending. A change is pending until the checkpoint after it is written.
+func (f *fleet) age(p, row int) int {
+	l := &f.leases[p]
+	if l.pending() == 0 {
+		return 0
+	}
+	for l.through <= l.done {
 		l.head++
-		l.through += arrivals[l.head*partitions+l.index]
+		l.through += f.trace.Arrivals[l.head*len(f.leases)+p]
 	}
-}
-
-// behind is the lag and the age of the oldest pending change at the beginning of a row; 0 if nothing
-// is pending. A change is pending until the checkpoint after it is written.
-func (f *fleet) behind(row int) (lag int64, age time.Duration) {
-	for p := range f.leases {
-		if l := &f.leases[p]; l.pending() > 0 {
-			age = max(age, time.Duration(row-l.head)*time.Second)
-		}
-	}
-	return f.pending, age
+	return row - l.head
 }
 
 // now is the time at the beginning of a row.
@@ -219,7 +203,7 @@ func (f *fleet) poll(row int) changefeed.ProcessorLag {
 			SessionLSN: new(l.arrived + 1), CheckpointLSN: new(l.done + 1), Position: strconv.FormatInt(l.done, 10),
 		}
 		if l.pending() > 0 {
-			m.Age, m.Status = new(int64(row-l.head)), changefeed.StatusLagging
+			m.Age, m.Status = new(int64(f.age(p, row))), changefeed.StatusLagging
 		}
 		if l.owner != nil {
 			m.Owner = l.owner.name
