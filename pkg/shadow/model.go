@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -11,26 +12,18 @@ import (
 
 // Model is what policies would have run for the recorded arrivals. It is computed, not measured.
 type Model struct {
-	Since   time.Time `json:"since"` // first complete sample
-	Seconds int64     `json:"seconds"`
-	// part of seconds whose arrival rate was not recorded
-	GuessedSeconds int64 `json:"guessedSeconds"`
-
-	Throughput float64 `json:"throughputPerReplica"` // transactions per second
-	// false = throughputPerReplica is a default
-	ThroughputMeasured bool    `json:"throughputMeasured"`
-	StartUpSeconds     float64 `json:"startUpSeconds"`  // assumed start-up time of a replica
-	StartUpMeasured    bool    `json:"startUpMeasured"` // false = startUpSeconds is a default
-
-	// mean of live owners in that time; null if never known
-	MeasuredReplicas *float64   `json:"measuredReplicas"`
-	Policies         []Modelled `json:"policies"`
-
-	// the policy that scaled, according to the user; null = the model is not checked
-	Ran *string `json:"ran"`
-	// of the mean replicas modelled for ran, compared with measuredReplicas
-	ErrorPercent *float64 `json:"errorPercent"`
-	Error        *string  `json:"error"` // why nothing is modelled
+	Since              time.Time  `json:"since"` // first complete sample
+	Seconds            int64      `json:"seconds"`
+	GuessedSeconds     int64      `json:"guessedSeconds"`       // of them, without a recorded arrival rate
+	Throughput         float64    `json:"throughputPerReplica"` // transactions per second
+	ThroughputMeasured bool       `json:"throughputMeasured"`   // false = it is a default
+	StartUpSeconds     float64    `json:"startUpSeconds"`       // of a replica
+	StartUpMeasured    bool       `json:"startUpMeasured"`      // false = it is a default
+	MeasuredReplicas   *float64   `json:"measuredReplicas"`     // mean of live owners; null if never known
+	Policies           []Modelled `json:"policies"`
+	Ran                *string    `json:"ran"`          // the policy that scaled, as the user says; null = no check
+	ErrorPercent       *float64   `json:"errorPercent"` // of ran's mean replicas against measuredReplicas
+	Error              *string    `json:"error"`        // why nothing is modelled
 }
 
 // Modelled is what one policy would have run.
@@ -73,10 +66,7 @@ func NewModel(q Question) *Model {
 	}
 	m.Since, m.Seconds, m.Throughput = recording.Start, int64(recording.Duration()/time.Second), workers.Throughput
 	m.GuessedSeconds, m.MeasuredReplicas = int64(recording.Guessed/time.Second), meanOwners(q.Samples, recording.Start)
-	objective := simulate.Objective{Age: q.Objective}
-	if objective.Age == 0 {
-		objective.Age = defaultObjective
-	}
+	objective := simulate.Objective{Age: cmp.Or(q.Objective, defaultObjective)}
 	replay := func(s simulate.Scaler) simulate.Result {
 		return simulate.Run(recording.Trace, workers, s, simulate.Conditions{Seed: 1}, objective)
 	}

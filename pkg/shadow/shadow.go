@@ -9,6 +9,7 @@
 package shadow
 
 import (
+	"cmp"
 	_ "embed" // for the schema
 	"slices"
 	"time"
@@ -34,22 +35,20 @@ type Report struct {
 	Until      time.Time   `json:"until"`
 	Processors []Processor `json:"processors"` // in the order of the configuration
 	Groups     []Group     `json:"groups"`
-	Total      Measured    `json:"total"` // a group counts once
-	// of the API; null on the last page and in the command's output
-	NextPage *int `json:"nextPage"`
+	Total      Measured    `json:"total"`    // a group counts once
+	NextPage   *int        `json:"nextPage"` // of the API; null on the last page and for the command
 }
 
 // Measured is the sum of what the polls of some time measured.
 type Measured struct {
-	RecordedSeconds float64 `json:"recordedSeconds"` // seconds that the polls cover
-	GapSeconds      float64 `json:"gapSeconds"`      // seconds without a poll
-	OwnersKnown     float64 `json:"ownersKnownSeconds"`
-	// in ownersKnownSeconds; null if the owners were never known
-	ReplicaHours  *float64 `json:"replicaHours"`
-	ScaleActions  int      `json:"scaleActions"` // changes of the number of live owners
-	OverObjective float64  `json:"secondsOverObjective"`
-	WorstAge      *int64   `json:"worstAgeSeconds"` // null if nothing was pending
-	RequestUnits  float64  `json:"requestUnits"`    // spent on polling
+	RecordedSeconds float64  `json:"recordedSeconds"` // that the polls cover
+	GapSeconds      float64  `json:"gapSeconds"`      // without a poll
+	OwnersKnown     float64  `json:"ownersKnownSeconds"`
+	ReplicaHours    *float64 `json:"replicaHours"` // in ownersKnownSeconds; null if the owners were never known
+	ScaleActions    int      `json:"scaleActions"` // changes of the number of live owners
+	OverObjective   float64  `json:"secondsOverObjective"`
+	WorstAge        *int64   `json:"worstAgeSeconds"` // null if nothing was pending
+	RequestUnits    float64  `json:"requestUnits"`    // spent on polling
 
 	StatusSeconds map[changefeed.Status]float64 `json:"statusSeconds"`
 }
@@ -79,21 +78,13 @@ type Group struct {
 
 // Collector builds a Report, one processor after the other.
 type Collector struct {
-	report Report
-	groups map[string][]groupHour // one entry for each hour of the report
-	names  []string               // of the groups, in the order of their first members
-}
-
-// groupHour has the greatest values of a group's members in an hour.
-type groupHour struct {
-	replicaSeconds float64
-	known          bool
-	changes        int
+	report Report             // its groups have names alone
+	groups map[string][]Group // for each hour of the report, the greatest values of the members
 }
 
 // NewCollector begins a Report at the full hour of since.
 func NewCollector(since, until time.Time) *Collector {
-	return &Collector{groups: make(map[string][]groupHour), report: Report{
+	return &Collector{groups: make(map[string][]Group), report: Report{
 		Note: LowerBound, Since: since.UTC().Truncate(time.Hour), Until: until.UTC(), Processors: []Processor{}, Groups: []Group{},
 	}}
 }
@@ -104,6 +95,7 @@ func (c *Collector) Span() (since, until time.Time) { return c.report.Since, c.r
 // Add adds a processor with its hours, oldest first, including the current one. err says why they
 // cannot be read; nil if they can.
 func (c *Collector) Add(name, group string, hours []state.Summary, err error) {
+	since, until := c.Span()
 	p := Processor{Name: name, Gaps: []Gap{}, Measured: Measured{StatusSeconds: make(map[changefeed.Status]float64)}}
 	if err != nil {
 		p.Error = new(err.Error())
@@ -111,37 +103,33 @@ func (c *Collector) Add(name, group string, hours []state.Summary, err error) {
 	if group != "" {
 		p.Group = &group
 		if c.groups[group] == nil {
-			c.groups[group] = make([]groupHour, c.report.Until.Sub(c.report.Since)/time.Hour+1)
-			c.names = append(c.names, group)
+			c.groups[group] = make([]Group, until.Sub(since)/time.Hour+1)
+			c.report.Groups = append(c.report.Groups, Group{Name: group})
 		}
 	}
 	recorded := make(map[time.Time]float64, len(hours))
 	for _, h := range hours {
-		if h.Hour.Before(c.report.Since) || !h.Hour.Before(c.report.Until) {
+		if h.Hour.Before(since) || !h.Hour.Before(until) {
 			continue
 		}
 		recorded[h.Hour.UTC()] = h.Seconds
-		p.add(measured(h))
-		if group == "" {
-			continue
+		m := measured(h)
+		if p.add(m); group != "" {
+			c.groups[group][h.Hour.Sub(since)/time.Hour].raise(m.ReplicaHours, m.ScaleActions)
 		}
-		of := &c.groups[group][h.Hour.Sub(c.report.Since)/time.Hour]
-		of.replicaSeconds, of.changes = max(of.replicaSeconds, h.ReplicaSeconds), max(of.changes, h.Changes)
-		of.known = of.known || h.OwnersKnown > 0
 	}
-	p.GapSeconds = max(0, c.report.Until.Sub(c.report.Since).Seconds()-p.RecordedSeconds)
-	for hour := c.report.Since; hour.Before(c.report.Until); hour = hour.Add(time.Hour) {
-		end := hour.Add(time.Hour)
-		if c.report.Until.Before(end) {
-			end = c.report.Until
+	p.GapSeconds = max(0, until.Sub(since).Seconds()-p.RecordedSeconds)
+	for hour := since; hour.Before(until); hour = hour.Add(time.Hour) {
+		gap, last := Gap{hour, hour.Add(time.Hour)}, len(p.Gaps)-1
+		if until.Before(gap.Until) {
+			gap.Until = until
 		}
-		last := len(p.Gaps) - 1
 		switch {
-		case recorded[hour] >= end.Sub(hour).Seconds()/2:
+		case recorded[hour] >= gap.Until.Sub(hour).Seconds()/2:
 		case last >= 0 && p.Gaps[last].Until.Equal(hour):
-			p.Gaps[last].Until = end
+			p.Gaps[last].Until = gap.Until
 		default:
-			p.Gaps = append(p.Gaps, Gap{hour, end})
+			p.Gaps = append(p.Gaps, gap)
 		}
 	}
 	c.report.Processors = append(c.report.Processors, p)
@@ -166,22 +154,30 @@ func (m *Measured) add(o Measured) {
 	m.ReplicaHours = sum(m.ReplicaHours, o.ReplicaHours)
 	m.ScaleActions += o.ScaleActions
 	m.OverObjective += o.OverObjective
-	if o.WorstAge != nil && (m.WorstAge == nil || *o.WorstAge > *m.WorstAge) {
-		m.WorstAge = o.WorstAge
-	}
+	m.WorstAge = greater(m.WorstAge, o.WorstAge)
 	m.RequestUnits += o.RequestUnits
 	for status, seconds := range o.StatusSeconds {
 		m.StatusSeconds[status] += seconds
 	}
 }
 
+// raise takes in the values of another member.
+func (g *Group) raise(replicaHours *float64, actions int) {
+	g.ReplicaHours, g.ScaleActions = greater(g.ReplicaHours, replicaHours), max(g.ScaleActions, actions)
+}
+
+// greater returns the greater of two numbers; nil is unknown and does not count.
+func greater[N cmp.Ordered](a, b *N) *N {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
 // sum adds two numbers; nil is unknown and does not count.
 func sum(a, b *float64) *float64 {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
 	}
 	return new(*a + *b)
 }
@@ -189,17 +185,14 @@ func sum(a, b *float64) *float64 {
 // Report returns the Report of the processors added so far.
 func (c *Collector) Report() Report {
 	r := c.report
-	for _, name := range c.names {
-		g := Group{Name: name}
-		for _, hour := range c.groups[name] {
-			g.ScaleActions += hour.changes
-			if hour.known {
-				g.ReplicaHours = sum(g.ReplicaHours, new(hour.replicaSeconds/time.Hour.Seconds()))
-			}
+	r.Groups = slices.Clone(r.Groups)
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		for _, hour := range c.groups[g.Name] {
+			g.ReplicaHours, g.ScaleActions = sum(g.ReplicaHours, hour.ReplicaHours), g.ScaleActions+hour.ScaleActions
 		}
-		r.Groups = append(r.Groups, g)
 	}
-	r.Total = total(r)
+	r.addUp()
 	return r
 }
 
@@ -217,27 +210,21 @@ func (r *Report) Join(page Report) {
 			r.Groups = append(r.Groups, g)
 			continue
 		}
-		of := &r.Groups[at]
-		of.ScaleActions = max(of.ScaleActions, g.ScaleActions)
-		if g.ReplicaHours != nil && (of.ReplicaHours == nil || *g.ReplicaHours > *of.ReplicaHours) {
-			of.ReplicaHours = g.ReplicaHours
-		}
+		r.Groups[at].raise(g.ReplicaHours, g.ScaleActions)
 	}
-	r.Total = total(*r)
+	r.addUp()
 }
 
-// total adds up all processors. The values of a group replace those of its members.
-func total(r Report) Measured {
-	all := Measured{StatusSeconds: make(map[changefeed.Status]float64)}
+// addUp makes the total of all processors. The values of a group replace those of its members.
+func (r *Report) addUp() {
+	r.Total = Measured{StatusSeconds: make(map[changefeed.Status]float64)}
 	for _, p := range r.Processors {
-		m := p.Measured
 		if p.Group != nil {
-			m.ReplicaHours, m.ScaleActions = nil, 0
+			p.ReplicaHours, p.ScaleActions = nil, 0
 		}
-		all.add(m)
+		r.Total.add(p.Measured)
 	}
 	for _, g := range r.Groups {
-		all.ReplicaHours, all.ScaleActions = sum(all.ReplicaHours, g.ReplicaHours), all.ScaleActions+g.ScaleActions
+		r.Total.add(Measured{ReplicaHours: g.ReplicaHours, ScaleActions: g.ScaleActions})
 	}
-	return all
 }
