@@ -20,11 +20,11 @@ const lockTime = 30 * time.Second
 func (h *host) start() error {
 	marker, lock := h.leases.Prefix+".info", h.leases.Prefix+".lock"
 	for h.working.Err() == nil {
-		_, err := h.leases.read(h.working, marker, marker)
-		bootstrapped := err == nil
-		if err != nil && !errors.Is(err, errMissing) {
+		marked, err := h.leases.list(h.working, marker)
+		if err != nil {
 			return err
 		}
+		bootstrapped := len(marked) > 0
 		missing, err := h.missing()
 		switch {
 		case err != nil:

@@ -18,8 +18,7 @@ import (
 // feed is the change feed of the monitored container.
 type feed struct {
 	container *azcosmos.ContainerClient
-	policy    *feedPolicy
-	path      string // of the container, as requests have it
+	route     *route
 	name      string // of the container, for errors
 }
 
@@ -55,12 +54,12 @@ func (f *feed) read(ctx context.Context, r feedRequest, most int) (page, error) 
 
 // ranges returns the partition key ranges, as they are now or as they were learned last.
 func (f *feed) ranges(ctx context.Context, now bool) (changefeed.Ranges, error) {
-	if known, reads := f.policy.route(f.path).known(); reads > 0 && !now {
+	if known, reads := f.route.known(); reads > 0 && !now {
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	ranges, err := f.policy.fresh(ctx, f.container, f.path)
+	ranges, err := f.route.fresh(ctx, f.container)
 	if err != nil {
 		return nil, fmt.Errorf("reading the partition key ranges of %s: %w", f.name, brief(err))
 	}

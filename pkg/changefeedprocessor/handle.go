@@ -116,30 +116,25 @@ func Of[T any](handle func(ctx context.Context, b Batch, documents []T) error) H
 	return func(ctx context.Context, b Batch) error {
 		documents := make([]T, len(b.Items))
 		for i, item := range b.Items {
-			if err := document(item, b.Mode, &documents[i]); err != nil {
+			var err error
+			c := Change{Current: item}
+			if b.Mode == AllVersionsAndDeletes {
+				c, _, err = decode(item, b.Mode)
+			}
+			document := c.Current
+			if document == nil {
+				document = c.Previous // nil if the service keeps nothing of a delete
+			}
+			if err == nil && document != nil {
+				err = json.Unmarshal(document, &documents[i])
+			}
+			if err != nil {
 				_, id, _ := decode(item, b.Mode)
 				return &ItemError{Index: i, ID: id, Err: err, decoding: true}
 			}
 		}
 		return handle(ctx, b, documents)
 	}
-}
-
-// document decodes the document of an item, unless it is a delete of which the service keeps nothing.
-func document(item json.RawMessage, mode Mode, into any) error {
-	if mode == AllVersionsAndDeletes {
-		c, _, err := decode(item, mode)
-		if err != nil {
-			return err
-		}
-		if item = c.Current; item == nil {
-			item = c.Previous
-		}
-		if item == nil {
-			return nil
-		}
-	}
-	return json.Unmarshal(item, into)
 }
 
 // process has a page handled, and checkpoints it. Nothing is checkpointed within a page: the items of
@@ -205,11 +200,8 @@ func (p *partition) try(b Batch, again bool) error {
 	delay := p.RetryDelay
 	for retry := 0; ; retry++ {
 		err := p.call(b)
-		if err == nil {
-			return nil
-		}
 		_, decided := undecoded(err)
-		if p.holding.Err() != nil || !again || retry == p.Retries || decided && p.Poison != nil {
+		if err == nil || p.holding.Err() != nil || !again || retry == p.Retries || decided && p.Poison != nil {
 			return err
 		}
 		p.failed(p.token, fmt.Errorf("handling changes of lease %s, call %d: %w", p.token, retry+1, err))

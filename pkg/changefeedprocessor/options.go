@@ -25,9 +25,19 @@ type Container struct {
 
 func (c Container) String() string { return c.Database + "/" + c.ID }
 
-// open returns azcosmos' client of the container.
-func (c Container) open() (*azcosmos.ContainerClient, error) {
-	return c.Client.NewContainer(c.Database, c.ID)
+// open returns azcosmos' client of the container, and what the account says of it.
+func (c Container) open(ctx context.Context, what string) (*azcosmos.ContainerClient, *azcosmos.ContainerProperties, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	container, err := c.Client.NewContainer(c.Database, c.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	described, err := container.Read(ctx, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading %s %s: %w", what, c, brief(err))
+	}
+	return container, described.ContainerProperties, nil
 }
 
 // Mode is which change feed is read.

@@ -51,7 +51,7 @@ type route struct {
 
 // The values by which a context tells the policy what a request is for.
 type (
-	markKey  struct{} // **feedPolicy, which the policy sets to itself
+	markKey  struct{} // **route, which the policy sets to that of the container that is read
 	readKey  struct{} // *feedRequest
 	learnKey struct{} // int: have azcosmos read the ranges, unless they were learned more often than that
 )
@@ -67,8 +67,8 @@ type feedRequest struct {
 // Do is for azcore.
 func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	ctx := req.Raw().Context()
-	if mark, ok := ctx.Value(markKey{}).(**feedPolicy); ok {
-		*mark = p
+	if mark, ok := ctx.Value(markKey{}).(**route); ok {
+		*mark = p.route(req.Raw().URL.Path + "/")
 	}
 	container, feed := path.Split(req.Raw().URL.Path)
 	switch {
@@ -201,8 +201,7 @@ const (
 )
 
 // fresh reads the partition key ranges of a container by a request that begins now.
-func (p *feedPolicy) fresh(ctx context.Context, container *azcosmos.ContainerClient, of string) (changefeed.Ranges, error) {
-	r := p.route(of)
+func (r *route) fresh(ctx context.Context, container *azcosmos.ContainerClient) (changefeed.Ranges, error) {
 	_, before := r.known()
 	select {
 	case r.one <- struct{}{}:

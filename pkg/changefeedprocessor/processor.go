@@ -83,32 +83,31 @@ func (p *Processor) open(ctx context.Context) (*host, error) {
 
 // connect looks at the containers, and says with which prefixes the ids of leases can begin.
 func (p *Processor) connect(ctx context.Context) (*host, []changefeed.Prefix, error) {
-	container, err := p.monitored.open()
+	var learned *route
+	container, described, err := p.monitored.open(context.WithValue(ctx, markKey{}, &learned), "container")
 	if err != nil {
 		return nil, nil, err
 	}
-	var found *feedPolicy
-	described, err := container.Read(context.WithValue(ctx, markKey{}, &found), nil)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading container %s: %w", p.monitored, brief(err))
-	}
-	if found == nil {
+	if learned == nil {
 		return nil, nil, errors.New("the client of the monitored container was built without changefeedprocessor.ClientOptions")
 	}
 	h := &host{
 		Options: p.options,
-		feed: &feed{
-			container: container, policy: found, name: p.monitored.String(),
-			path: "/dbs/" + p.monitored.Database + "/colls/" + p.monitored.ID + "/",
-		},
-		leases: &leases{p.memory, p.options.scheme()},
-		owned:  map[string]bool{},
-		pages:  make(chan struct{}, p.options.MaxConcurrency),
+		feed:    &feed{container, learned, p.monitored.String()},
+		leases:  &leases{p.memory, p.options.scheme()},
+		owned:   map[string]bool{},
+		pages:   make(chan struct{}, p.options.MaxConcurrency),
 	}
-	h.leases.ContainerRID = described.ContainerProperties.ResourceID
+	h.leases.ContainerRID = described.ResourceID
 	if p.memory == nil {
-		if err := p.openLeases(ctx, h.leases); err != nil {
+		container, described, err := p.leases.open(ctx, "the lease container")
+		if err != nil {
 			return nil, nil, err
+		}
+		paths := described.PartitionKeyDefinition.Paths
+		h.leases.store, h.leases.Keyed = containerStore{container}, slices.Equal(paths, []string{"/partitionKey"})
+		if !h.leases.Keyed && !slices.Equal(paths, []string{"/id"}) {
+			return nil, nil, fmt.Errorf("the lease container %s is partitioned by %s: it has to be /id or /partitionKey", p.leases, strings.Join(paths, ", "))
 		}
 	}
 	endpoint, err := url.Parse(p.monitored.Client.Endpoint())
@@ -120,27 +119,6 @@ func (p *Processor) connect(ctx context.Context) (*host, []changefeed.Prefix, er
 		Database: p.monitored.Database, Container: p.monitored.ID, ContainerRID: h.leases.ContainerRID,
 	}.Prefixes()
 	return h, prefixes, err
-}
-
-// openLeases looks at the lease container.
-func (p *Processor) openLeases(ctx context.Context, s *leases) error {
-	container, err := p.leases.open()
-	if err != nil {
-		return err
-	}
-	described, err := container.Read(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("reading the lease container %s: %w", p.leases, brief(err))
-	}
-	s.store = containerStore{container}
-	switch paths := described.ContainerProperties.PartitionKeyDefinition.Paths; {
-	case slices.Equal(paths, []string{"/id"}):
-	case slices.Equal(paths, []string{"/partitionKey"}):
-		s.Keyed = true
-	default:
-		return fmt.Errorf("the lease container %s is partitioned by %s: it has to be /id or /partitionKey", p.leases, strings.Join(paths, ", "))
-	}
-	return nil
 }
 
 // choose finds the format of the leases that exist, or takes that of the options if there are none.
