@@ -161,7 +161,7 @@ type Poisoned struct {
 var ErrStop = errors.New("a change cannot be handled, and the processor is to stop")
 
 // ErrLeaseLost says that another host has the lease, or that it could not be renewed in time.
-var ErrLeaseLost = errors.New("the lease is lost")
+var ErrLeaseLost error = final{errors.New("the lease is lost")}
 
 // ErrLeaseReplaced says that the partition of the lease was split or merged.
 var ErrLeaseReplaced = errors.New("other leases replaced the lease after a split or merge")

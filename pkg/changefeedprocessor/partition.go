@@ -53,8 +53,8 @@ func newPartition(h *host, l *changefeed.Record) *partition {
 // whoever looks for leases next. It returns why.
 func (p *partition) work() (why error) {
 	defer context.AfterFunc(p.working, p.end)()
-	defer p.lose(nil)
 	defer p.expiry.Stop()
+	defer p.lose(nil)
 	renewing, enough := context.WithCancel(p.owning)
 	var keeping sync.WaitGroup
 	keeping.Go(func() { p.keep(renewing) })
