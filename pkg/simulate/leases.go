@@ -2,8 +2,8 @@ package simulate
 
 import "slices"
 
-// The SDKs' own settings, in seconds (ChangeFeedLeaseOptions.cs in Azure/azure-cosmos-dotnet-v3).
-// The third, leaseExpirationInterval, is not in the model: no owner dies.
+// The SDKs' own settings, in seconds (ChangeFeedLeaseOptions.cs in Azure/azure-cosmos-dotnet-v3). No owner
+// dies, so that leaseExpirationInterval is not in the model.
 const (
 	acquireInterval = 13 // between two looks of a host at the leases
 	renewInterval   = 17 // between two renewals of a lease by its owner
@@ -17,8 +17,7 @@ const (
 	writeTime = 28
 )
 
-// balance has the hosts whose time it is look at the leases, one after the other
-// (PartitionLoadBalancerCore.cs: at the start, then every acquireInterval).
+// balance has the hosts whose time it is look at the leases (PartitionLoadBalancerCore.cs).
 func (f *fleet) balance(row int) {
 	var due []*host
 	for _, h := range f.hosts {
@@ -99,17 +98,14 @@ func (f *fleet) take(h *host, l *lease, row int) {
 	h.leases = append(h.leases, l)
 }
 
-// stop ends the youngest hosts in order: they give their leases back at once
+// stop ends the youngest host in order: it gives its leases back at once
 // (PartitionControllerCore.ShutdownAsync).
-func (f *fleet) stop(row, hosts int) {
-	rest := len(f.hosts) - hosts
-	for _, h := range f.hosts[rest:] {
-		for _, l := range h.leases {
-			l.batch, l.progress = 0, 0
-			l.owner, l.written = nil, row
-		}
+func (f *fleet) stop(row int) {
+	last := len(f.hosts) - 1
+	for _, l := range f.hosts[last].leases {
+		l.batch, l.progress, l.owner, l.written = 0, 0, nil, row
 	}
-	f.hosts = slices.Delete(f.hosts, rest, len(f.hosts))
+	f.hosts = f.hosts[:last]
 }
 
 // renewed is the row in which the lease document was last written, 0 if it never was.

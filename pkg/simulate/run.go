@@ -1,15 +1,12 @@
-// Package simulate replays what arrived at a change feed against a way of scaling its processor,
-// with a model of the processor and of what acts on a decision. So a policy is judged on last
-// week's changes instead of on production.
+// Package simulate replays what arrived at a change feed against a way of scaling its processor, with a
+// model of the processor. So a policy is judged on last week's changes instead of on production.
 //
-// It is pure: traces, policies and the seed come in as values, and the same values give the same
-// Result, however many replays run at once. It reads no file and no clock. The decisions are those
-// of package scaling. docs/tune.md says what the model assumes and what it leaves out.
+// It is pure: it reads no file and no clock, and the same traces, policies and seed give the same Result.
+// The decisions are those of package scaling. docs/tune.md says what the model assumes and leaves out.
 //
-// Start with [Run]. What arrives: trace.go, shapes.go and recorded.go. What processes it:
-// workers.go, handler.go and leases.go. What decides and acts: scaler.go and keda.go. Many replays:
-// compare.go. pkg/benchmark/policies builds on this package to judge the default policy. The API
-// may change in any release.
+// Start with [Run]. What arrives: trace.go, shapes.go and recorded.go. What processes it: workers.go,
+// handler.go and leases.go. What decides and acts: scaler.go and keda.go. Many replays: compare.go.
+// pkg/benchmark/policies judges the default policy by it. The API may change in any release.
 package simulate
 
 import (
@@ -71,9 +68,9 @@ type Conditions struct {
 	Hour func() bool
 }
 
-// Run replays a trace, second by second: the scaler decides by what a poll would see, then the
-// workers process what is pending, in steps of a quarter of a second. What arrives in a step is
-// there for the next one. The replay begins without a replica, and with leases without an owner.
+// Run replays a trace, second by second: the scaler decides by what a poll would see, then the workers
+// process what is pending, in steps of a quarter of a second. What arrives in a step is there for the next
+// one. The replay begins without a replica, and with leases without an owner.
 func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	// Two sources, so that what one scaler draws does not change how the leases move.
 	f := newFleet(t, w, rand.New(rand.NewPCG(c.Seed, 1)))
@@ -87,10 +84,8 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	if !c.Aligned {
 		replay.random = rand.New(rand.NewPCG(c.Seed, 2))
 	}
-	r := Result{Scaler: s.Name()}
-	if count, ok := s.(Fixed); ok {
-		r.Fixed = int(count)
-	}
+	fixed, _ := s.(Fixed)
+	r := Result{Scaler: s.Name(), Fixed: int(fixed)}
 	seconds := t.rows() - t.Backlog
 	part := (seconds + maxPoints - 1) / maxPoints
 	ages := make([]time.Duration, seconds) // with which each second ended

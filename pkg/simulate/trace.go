@@ -4,31 +4,24 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
-// Trace is the number of transactions that arrive at the change feed of a processor, second by
-// second.
+// Trace is the number of transactions that arrive at the change feed, second by second.
 type Trace struct {
 	Name       string
-	Start      time.Time // time at which the replay begins, on which the schedules of a policy depend
+	Start      time.Time // of the replay; the schedules of a policy depend on it
 	Partitions int       // at least 1
-	// Backlog is the number of seconds at the beginning of Arrivals that lie before Start. What
-	// arrived in them is pending at Start.
-	Backlog int
-	// Arrivals are numbers of transactions, 0 or more: one per partition for the first second, then
-	// those of the next one, and so on.
-	Arrivals []int64
+	Backlog    int       // seconds of Arrivals that lie before Start: these are pending then
+	Arrivals   []int64   // of each partition, 0 or more, for the first second, then for the next one, and so on
 }
 
 // Duration returns the length of the replay, in whole seconds.
-func (t Trace) Duration() time.Duration {
-	return time.Duration(t.rows()-t.Backlog) * time.Second
-}
+func (t Trace) Duration() time.Duration { return time.Duration(t.rows()-t.Backlog) * time.Second }
 
 // Transactions returns how many transactions arrive, those pending at the start included.
-func (t Trace) Transactions() int64 {
-	var sum int64
+func (t Trace) Transactions() (sum int64) {
 	for _, n := range t.Arrivals {
 		sum += n
 	}
@@ -45,8 +38,7 @@ const maxArrivals = 50_000_000
 // checkSize holds a trace to maxArrivals.
 func checkSize(name string, seconds, partitions int) error {
 	if partitions < 1 || seconds < 1 || seconds > maxArrivals/partitions {
-		return fmt.Errorf("trace %s: %d seconds with %d partitions; "+
-			"allowed are from 1 second and 1 partition up to %d for seconds x partitions",
+		return fmt.Errorf("trace %s: %d seconds with %d partitions; allowed are from 1 second and 1 partition up to %d for seconds x partitions",
 			name, seconds, partitions, maxArrivals)
 	}
 	return nil
@@ -67,21 +59,15 @@ func (s Shape) Draw(name string, seconds, partitions int, r *rand.Rand) (Trace, 
 	if err := checkSize(name, seconds, partitions); err != nil {
 		return Trace{}, err
 	}
-	t := Trace{
-		Name: name, Start: syntheticStart, Partitions: partitions,
-		Arrivals: make([]int64, seconds*partitions),
-	}
-	shares := make([]float64, partitions)
-	for p := range shares {
-		shares[p] = 1 / float64(partitions)
-	}
+	t := Trace{Name: name, Start: syntheticStart, Partitions: partitions, Arrivals: make([]int64, 0, seconds*partitions)}
+	shares := slices.Repeat([]float64{1 / float64(partitions)}, partitions)
 	for second := range seconds {
 		rate := s.Rate(second)
 		if s.Shares != nil {
 			shares = s.Shares(second)
 		}
-		for p := range partitions {
-			t.Arrivals[second*partitions+p] = poisson(r, rate*shares[p])
+		for _, share := range shares[:partitions] {
+			t.Arrivals = append(t.Arrivals, poisson(r, rate*share))
 		}
 	}
 	return t, nil
@@ -89,17 +75,15 @@ func (s Shape) Draw(name string, seconds, partitions int, r *rand.Rand) (Trace, 
 
 // poisson draws a number of events of which mean are expected: exactly up to 30, by the normal
 // distribution above.
-func poisson(r *rand.Rand, mean float64) int64 {
+func poisson(r *rand.Rand, mean float64) (n int64) {
 	if mean <= 0 {
 		return 0
 	}
 	if mean > 30 {
 		return max(0, int64(math.Round(mean+math.Sqrt(mean)*r.NormFloat64())))
 	}
-	limit, product := math.Exp(-mean), r.Float64()
-	n := int64(0)
-	for product > limit {
-		product *= r.Float64()
+	limit := math.Exp(-mean)
+	for product := r.Float64(); product > limit; product *= r.Float64() {
 		n++
 	}
 	return n

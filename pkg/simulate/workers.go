@@ -10,8 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// Workers says what the replicas of a processor can do, and how their handler works. Times are
-// rounded up to steps of the model: a quarter of a second, and a second for StartUp.
+// Workers says what the replicas of a processor can do, and how their handler works. Times are rounded
+// up to a quarter of a second, StartUp to a second.
 type Workers struct {
 	Throughput float64       // transactions per second that one replica processes, above 0 and up to MaxRate
 	StartUp    time.Duration // from the moment a replica is made to the moment it asks for leases
@@ -29,21 +29,16 @@ func DefaultWorkers() Workers {
 }
 
 const (
-	// defaultBatch is what one page of the change feed holds, if maxItemCount is not set.
-	defaultBatch = 100
-	// credit is the unit in which capacity is counted, so that fractions of a transaction add up exactly:
-	// a millionth.
-	credit = 1_000_000
-	// stepsPerSecond are those of the model. With steps of a whole second, what arrived in it would wait for
-	// the next one, and every lag would be too high by what arrives in a second.
-	stepsPerSecond = 4
+	defaultBatch   = 100       // changes that the service puts into a page
+	credit         = 1_000_000 // capacity is counted in millionths of a transaction, which add up exactly
+	stepsPerSecond = 4         // with one, every lag would be too high by what arrives in a second
 )
 
 // perSecond is a rate in transactions per second as credits.
 func perSecond(rate float64) int64 { return int64(math.Round(rate * credit)) }
 
-// fleet is the model of a processor: its replicas, and the leases with what is pending in each. A
-// second is a row of the trace; a tick is a step, counted from the first row on.
+// fleet is the model of a processor. A second is a row of the trace; a tick is a step, counted from the
+// first row on.
 type fleet struct {
 	Workers
 	trace      Trace
@@ -123,18 +118,19 @@ func (f *fleet) arrive(row, step int) {
 	}
 }
 
-// scale changes the replicas there are. In scale-in those that still start go first, then the
-// youngest, which a ReplicaSet prefers too (getPodsToDelete in its controller); they stop in order.
+// scale changes the replicas there are. In scale-in those that still start go first, then the youngest,
+// as in a ReplicaSet (getPodsToDelete in its controller); they stop in order.
 func (f *fleet) scale(row, desired int) {
-	for range desired - f.desired {
+	for ; f.desired < desired; f.desired++ {
 		f.starting = append(f.starting, row+wholeSeconds(f.StartUp))
 	}
-	if fewer := f.desired - desired; fewer > 0 {
-		rest := max(0, len(f.starting)-fewer)
-		f.stop(row, fewer-(len(f.starting)-rest))
-		f.starting = f.starting[:rest]
+	for ; f.desired > desired; f.desired-- {
+		if last := len(f.starting) - 1; last >= 0 {
+			f.starting = f.starting[:last]
+		} else {
+			f.stop(row)
+		}
 	}
-	f.desired = desired
 }
 
 // second is one second of the processor: replicas become ready, leases move, changes are processed
