@@ -20,16 +20,13 @@ type Comparison struct {
 	Workers   Workers
 	Objective Objective
 	Scalers   []Scaler
-	BestFixed bool // whether the best fixed count follows the scalers
-
-	// Told is called after each hour of a replay with the share of all that is done, 0 to 1; nil =
-	// no call.
-	Told func(done float64)
+	BestFixed bool               // whether the best fixed count follows the scalers
+	Told      func(done float64) // after each hour of a replay, the share of all that is done, 0 to 1; may be nil
 }
 
-// Run replays every trace against every scaler, in parallel, and returns the mean of each scaler,
-// in their order, then the best fixed count. The results do not depend on what runs at once. Its
-// error is that of a context that ends before.
+// Run replays every trace against every scaler, in parallel, and returns the mean of each scaler, in their
+// order, then the best fixed count. The results do not depend on what runs at once. Its error is that of a
+// context that ends before.
 func (c Comparison) Run(ctx context.Context) ([]Result, error) {
 	trace := c.Trace(c.Seed) // one at a time, since those of a hundred seeds would not fit into memory
 	duration, scalers := trace.Duration(), slices.Clone(c.Scalers)
@@ -87,11 +84,10 @@ func FixedCounts(partitions int) (counts []int) {
 // nearlyAsGood is the share by which a fixed count may be worse than the best of all.
 const nearlyAsGood = 0.001
 
-// BestFixed chooses among results of fixed counts, in the order of FixedCounts, each a mean over
-// the same replays of so long a trace. It takes the lowest count that is about as good as the best:
-// over the objectives for at most a thousandth of the time longer, and with at most what the
-// objective allows more pending at the end. Without the second rule it would be one replica if no
-// count keeps the objectives.
+// BestFixed chooses among results of fixed counts, in the order of FixedCounts, each a mean over the same
+// replays of so long a trace. It takes the lowest count that is about as good as the best: over the
+// objectives for at most a thousandth of the time longer, and with at most what the objective allows more
+// pending at the end. The second rule matters if no count keeps the objectives.
 func BestFixed(results []Result, replay time.Duration, o Objective) Result {
 	over := func(r Result) time.Duration { return r.OverLag + r.OverAge }
 	best := slices.MinFunc(results, func(a, b Result) int {
@@ -99,13 +95,10 @@ func BestFixed(results []Result, replay time.Duration, o Objective) Result {
 	})
 	longest := over(best) + time.Duration(nearlyAsGood*float64(replay))
 	left := best.Left + int64(nearlyAsGood*float64(best.Left)) + min(o.Lag, math.MaxInt64/2)
-	return results[slices.IndexFunc(results, func(r Result) bool {
-		return over(r) <= longest && r.Left <= left
-	})]
+	return results[slices.IndexFunc(results, func(r Result) bool { return over(r) <= longest && r.Left <= left })]
 }
 
-// Mean is the mean of results of one scaler. Whole numbers are rounded; the series is that of the
-// first.
+// Mean is the mean of results of one scaler. Whole numbers are rounded; the series is that of the first.
 func Mean(results []Result) Result {
 	mean := results[0]
 	for _, r := range results[1:] {

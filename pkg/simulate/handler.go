@@ -2,10 +2,9 @@ package simulate
 
 import "slices"
 
-// work is a step of one host, and returns the credits that it used. Each lease has a loop of its
-// own, which reads a batch, has the handler process it, checkpoints, and reads the next; the loops
-// share the replica's throughput evenly, each up to what one lease can be worked off by
-// (FeedProcessorCore.cs and AutoCheckpointer in Azure/azure-cosmos-dotnet-v3).
+// work is a step of one host, and returns the credits that it used. Each lease has a loop of its own,
+// which reads a batch, has it handled, checkpoints, and reads the next (FeedProcessorCore.cs and
+// AutoCheckpointer). The loops share the replica's throughput evenly, each up to the lease's own limit.
 func (f *fleet) work(h *host, budget int64, tick int) (all int64) {
 	busy := f.busy[:0]
 	for _, leases := range [][]*lease{h.leases, h.late} {
@@ -38,8 +37,7 @@ func (f *fleet) work(h *host, budget int64, tick int) (all int64) {
 	return all
 }
 
-// read takes the next batch of a lease. If nothing is pending, the owner looks again after the poll
-// delay.
+// read takes the next batch of a lease, or looks again after the poll delay.
 func (f *fleet) read(l *lease, tick int) {
 	if l.batch = min(int64(f.Batch), l.pending()); l.batch == 0 {
 		l.look = tick + f.ticks(f.PollDelay)
@@ -47,7 +45,7 @@ func (f *fleet) read(l *lease, tick int) {
 	l.until = tick + f.ticks(f.BatchTime)
 }
 
-// processed reports whether all of a batch is processed, and only its time is not over.
+// processed reports whether all of a batch is processed; its time may not be over.
 func (l *lease) processed() bool { return l.batch > 0 && l.progress == l.batch*credit }
 
 // process spends credits on a lease, batch after batch, and returns how many were used.
@@ -63,8 +61,8 @@ func (f *fleet) process(l *lease, credits int64, tick int) (used int64) {
 	return used
 }
 
-// end is that of a batch: its changes, the oldest of the partition, are done, and the next ones are
-// read. The checkpoint of a lease that another host has fails.
+// end checkpoints a batch, which has the oldest changes of the partition, and reads the next one. The
+// checkpoint of a lease that another host has fails.
 func (f *fleet) end(l *lease, tick int) {
 	done := l.batch
 	l.batch, l.progress = 0, 0

@@ -9,22 +9,21 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Recording is a trace made of samples, and what else they say.
+// Recording is a trace made of samples, and what else they say. If no arrival rate was recorded, that of
+// the last sample with one is used, or else of the next.
 type Recording struct {
 	Trace
-	// Guessed is the time for which no arrival rate was recorded. The rate of the last sample
-	// before it that has one is used, or else of the next.
-	Guessed time.Duration
-	Drain   *float64 // median transactions per second that one replica processed; nil if never recorded
+	Guessed time.Duration // for which no arrival rate was recorded
+	Drain   *float64      // median transactions per second that one replica processed; nil if never recorded
 }
 
 // maxBacklog, in transactions, keeps sums within 64 bits.
 const maxBacklog = 1_000_000_000_000_000
 
-// FromSamples makes a trace of recorded history. It begins at the first complete sample that has a
-// lag, with that lag pending. From there on the arrival rate of each sample holds for the time
-// since the one before, spread evenly over the partitions: the greatest number recorded or, if that
-// is not 0, the argument. The error says what the samples lack.
+// FromSamples makes a trace of recorded history. It begins at the first complete sample that has a lag,
+// with that lag pending. From there on the arrival rate of each sample holds for the time since the one
+// before, spread evenly over the partitions: the argument or, if that is 0, the greatest number recorded.
+// The error says what the samples lack.
 func FromSamples(name string, samples []state.Sample, partitions int) (Recording, error) {
 	refused := func(format string, args ...any) (Recording, error) {
 		return Recording{}, fmt.Errorf("recording %s: %s", name, fmt.Sprintf(format, args...))
@@ -66,11 +65,8 @@ func FromSamples(name string, samples []state.Sample, partitions int) (Recording
 	if backlog < 0 || backlog > maxBacklog {
 		return refused("it begins with a lag of %d; allowed are numbers from 0 to %d", backlog, int64(maxBacklog))
 	}
-	if begin.Age != nil {
-		age = min(*begin.Age, maxArrivals)
-	}
-	if age = max(1, age); backlog == 0 {
-		age = 0
+	if backlog > 0 {
+		age = max(1, min(*cmp.Or(begin.Age, new(int64)), maxArrivals))
 	}
 	if err := checkSize(name, int(age)+seconds, partitions); err != nil {
 		return Recording{}, err
@@ -106,8 +102,7 @@ func FromSamples(name string, samples []state.Sample, partitions int) (Recording
 	return r, nil
 }
 
-// spread adds a second, and spreads its transactions over the partitions. The remainder goes to
-// them in turn.
+// spread adds a second, and spreads its transactions over the partitions, the remainder in turn.
 func (t *Trace) spread(transactions int64, turn *int) {
 	partitions := int64(t.Partitions)
 	row := slices.Repeat([]int64{transactions / partitions}, t.Partitions)

@@ -7,11 +7,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
 
-// Scaler is a way of deciding replicas: a policy of feedscale, KEDA, or a fixed count. It is a
-// value that any number of replays may use.
+// Scaler is a way of deciding replicas: a policy of feedscale, KEDA, or a fixed count. It is a value that
+// any number of replays may use.
 type Scaler interface {
-	// Name is its name in results.
-	Name() string
+	Name() string // in results
 	// Begin joins a replay. What it returns is called at the beginning of every second, from 0 on, and
 	// returns the replicas that there are to be.
 	Begin(r *Replay) func(second int) int
@@ -56,7 +55,7 @@ func (r *Replay) Rewind(seconds int) { r.fleet.rewind(r.row, max(0, r.row-second
 // DefaultEvery is how often feedscale polls unless told otherwise (FEEDSCALE_TIMER_SCHEDULE).
 const DefaultEvery = 15 * time.Second
 
-// consumerSeconds is what a scale event takes through the outbox, the queue and the consumer.
+// consumerSeconds is how long a scale event takes to the replicas.
 const consumerSeconds = 2
 
 // Policy is a policy of feedscale as a Scaler. A consumer of the scale events acts on its decisions.
@@ -89,8 +88,8 @@ func (p Policy) Begin(r *Replay) func(second int) int {
 	}
 }
 
-// Decisions polls and decides. What it returns is called at the beginning of every second: it
-// returns the memory after the last decision, and whether a poll has just been made.
+// Decisions polls and decides. What it returns is called at the beginning of every second, and returns
+// the memory after the last decision, and whether a poll has just been made.
 func (p Policy) Decisions(r *Replay) func(second int) (m *scaling.Memory, polled bool) {
 	var memory scaling.Memory
 	first := r.Phase(p.every)
