@@ -10,48 +10,52 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// The lock of the host that creates the leases: how long it lasts if that host dies
+// lockTime is how long the lock of the host that creates the leases lasts if that host dies
 // (BootstrapperCore.cs).
 const lockTime = 30 * time.Second
 
 // start sees to it that there are leases. Without the marker that there are, or with
 // Options.CreateMissing, one host creates those of all keys that none covers, and the others wait for it
 // (BootstrapperCore.cs).
-func (h *host) start() error {
-	marker, lock := h.leases.Prefix+".info", h.leases.Prefix+".lock"
+func (h *host) start() (err error) {
+	marker, lock, tag := h.leases.Prefix+".info", h.leases.Prefix+".lock", ""
+	defer func() {
+		if tag == "" {
+			return
+		}
+		_, unlocked := h.leases.write(h.life, lock, lock, nil, tag)
+		if !errors.Is(unlocked, errMissing) && !errors.Is(unlocked, errChanged) { // else it has expired, and may be another host's
+			err = errors.Join(err, unlocked)
+		}
+	}()
 	for h.working.Err() == nil {
 		marked, err := h.leases.list(h.working, marker)
 		if err != nil {
 			return err
 		}
-		bootstrapped := len(marked) > 0
 		missing, err := h.missing()
-		switch {
-		case err != nil:
+		if err != nil || len(marked) > 0 && len(missing) == 0 {
 			return err
-		case bootstrapped && len(missing) == 0:
-			return nil
-		case bootstrapped && !h.CreateMissing:
+		}
+		switch {
+		case len(marked) > 0 && !h.CreateMissing:
 			h.Log.Warn("no lease covers some keys, and nobody processes their changes: set CreateMissing to create leases", "ranges", describe(missing))
 			return nil
-		}
-		tag, err := h.leases.write(h.working, lock, lock, h.metadata(lock, lockTime), "")
-		if errors.Is(err, errExists) {
-			pause(h.working, h.AcquireInterval*15/13) // 15 s for an interval of 13 s, as in .NET
+		case tag == "": // what there is under the lock counts
+			if tag, err = h.leases.write(h.working, lock, lock, h.metadata(lock, lockTime), ""); errors.Is(err, errExists) {
+				pause(h.working, h.AcquireInterval*15/13) // 15 s for an interval of 13 s, as in .NET
+			} else if err != nil {
+				return err
+			}
 			continue
+		case len(marked) > 0:
+			h.Log.Warn("leases are created for keys that none covered: what is before the start of the processor is skipped there", "ranges", describe(missing))
 		}
-		if err != nil {
+		if err := h.create(missing); err != nil || len(marked) > 0 {
 			return err
 		}
-		if err = h.createMissing(bootstrapped); err == nil && !bootstrapped {
-			_, err = h.leases.write(h.life, marker, marker, h.metadata(marker, 0), "")
-		}
-		if errors.Is(err, errExists) {
-			err = nil
-		}
-		// If the lock has expired, it may be another host's.
-		if _, unlocked := h.leases.write(h.life, lock, lock, nil, tag); !errors.Is(unlocked, errMissing) && !errors.Is(unlocked, errChanged) {
-			err = errors.Join(err, unlocked)
+		if _, err = h.leases.write(h.life, marker, marker, h.metadata(marker, 0), ""); errors.Is(err, errExists) {
+			return nil
 		}
 		return err
 	}
@@ -82,12 +86,8 @@ func (h *host) missing() ([]changefeed.Share, error) {
 	return changefeed.Uncovered(ranges, all), err
 }
 
-// createMissing creates leases for the keys that none covers; told has the log name them.
-func (h *host) createMissing(told bool) error {
-	missing, err := h.missing()
-	if told && len(missing) > 0 {
-		h.Log.Warn("leases are created for keys that none covered: what is before the start of the processor is skipped there", "ranges", describe(missing))
-	}
+// create creates leases for keys that none covers.
+func (h *host) create(missing []changefeed.Share) error {
 	for _, hole := range missing {
 		l := h.leases.PK(hole.Of, "", time.Now())
 		if !hole.Keys.Equal(hole.Of.Span()) {
@@ -96,14 +96,11 @@ func (h *host) createMissing(told bool) error {
 			}
 			l = h.leases.EPK(hole.Keys, "", time.Now())
 		}
-		if err == nil {
-			err = h.leases.put(h.life, l, false)
-		}
-		if errors.Is(err, errExists) {
-			err = nil
+		if err := h.leases.put(h.life, l, false); err != nil && !errors.Is(err, errExists) {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // describe names keys in one line.

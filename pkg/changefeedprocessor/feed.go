@@ -95,7 +95,8 @@ func (final) NonRetriable() {}
 type answerError struct{ *azcore.ResponseError }
 
 func (e answerError) Error() string {
-	return fmt.Sprintf("the account answered with status %d/%d %s", e.StatusCode, substatus(e.RawResponse), e.ErrorCode)
+	status, sub := statusOf(e.ResponseError)
+	return fmt.Sprintf("the account answered with status %d/%d %s", status, sub, e.ErrorCode)
 }
 
 func (e answerError) Unwrap() error { return e.ResponseError }
@@ -111,18 +112,14 @@ func brief(err error) error {
 
 // statusOf returns the HTTP status and substatus of an error; 0 if it has none.
 func statusOf(err error) (status, sub int) {
-	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		return response.StatusCode, substatus(response.RawResponse)
+	response, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok {
+		return 0, 0
 	}
-	return 0, 0
-}
-
-func substatus(r *http.Response) int {
-	if r == nil {
-		return 0
+	if response.RawResponse != nil {
+		sub, _ = strconv.Atoi(response.RawResponse.Header.Get("x-ms-substatus")) // absent is 0
 	}
-	n, _ := strconv.Atoi(r.Header.Get("x-ms-substatus")) // absent is 0
-	return n
+	return response.StatusCode, sub
 }
 
 // transient reports whether a request may succeed if it is made again: the service says so, or it

@@ -160,7 +160,9 @@ func (r *route) read(req *policy.Request) (*http.Response, error) {
 		}
 		if response.StatusCode == http.StatusNotModified {
 			page.Ranges = changefeed.NewRanges(revisions)
-			r.learn(page.Ranges)
+			r.mu.Lock()
+			r.reads, r.ranges = r.reads+1, page.Ranges
+			r.mu.Unlock()
 			text, err = json.Marshal(page)
 			last.Header.Del("Content-Length")
 			last.ContentLength, last.Body = int64(len(text)), io.NopCloser(bytes.NewReader(text))
@@ -173,13 +175,6 @@ func (r *route) read(req *policy.Request) (*http.Response, error) {
 		revisions, last = append(revisions, page.Ranges...), response
 	}
 	return nil, final{errors.New("the partition key ranges have no end")}
-}
-
-// learn keeps the ranges that there are now.
-func (r *route) learn(ranges changefeed.Ranges) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.reads, r.ranges = r.reads+1, ranges
 }
 
 // known returns what was learned last, and how often that was done.

@@ -198,22 +198,17 @@ func (h *host) run(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("changefeedprocessor: starting %q: %w", h.Name, err)
 	}
-	var stopped error
+	err = nil
 	if cause := context.Cause(h.working); errors.Is(cause, ErrStop) {
-		stopped = fmt.Errorf("changefeedprocessor: %w", cause)
+		err = fmt.Errorf("changefeedprocessor: %w", cause)
 	}
-	return errors.Join(stopped, h.kept())
-}
-
-// kept is the error that names the leases that were not handed back.
-func (h *host) kept() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.owned) == 0 {
-		return nil
+	if len(h.owned) > 0 {
+		err = errors.Join(err, fmt.Errorf("changefeedprocessor: after %s these leases were not handed back, and expire: %s",
+			h.Drain, strings.Join(slices.Sorted(maps.Keys(h.owned)), ", ")))
 	}
-	return fmt.Errorf("changefeedprocessor: after %s these leases were not handed back, and expire: %s",
-		h.Drain, strings.Join(slices.Sorted(maps.Keys(h.owned)), ", "))
+	return err
 }
 
 // balance takes this host's share of the leases, one after the other (PartitionLoadBalancerCore.cs).
@@ -247,8 +242,7 @@ func (h *host) balance(first bool) {
 func (h *host) take(l *changefeed.Record) (taken bool) {
 	token := l.Token
 	h.mu.Lock()
-	mine := h.owned[token]
-	if mine || h.working.Err() != nil {
+	if h.owned[token] || h.working.Err() != nil {
 		h.mu.Unlock()
 		return false
 	}

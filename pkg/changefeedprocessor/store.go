@@ -156,9 +156,8 @@ type leases struct {
 	changefeed.Scheme
 }
 
-// all returns the leases of the processor, of several with one token the newest: a lease container
-// whose partition key is a GUID can have several. bad are the errors of documents that have the id of
-// a lease and cannot be read as one.
+// all returns the leases of the processor, of several with one token the newest: a lease container whose
+// partition key is a GUID can have several. bad are the errors of those that cannot be read.
 func (s *leases) all(ctx context.Context) (all []*changefeed.Record, bad []error, err error) {
 	documents, err := s.list(ctx, s.Prefix+"..")
 	if err != nil {
