@@ -3,13 +3,14 @@ package changefeedprocessor
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -119,19 +120,20 @@ func (f *feed) measure(ctx context.Context, start changefeed.StartFrom, l *chang
 
 // answer reads a page of one change at most, as pkg/changefeed has it.
 func (f *feed) answer(ctx context.Context, r feedRequest) (changefeed.Answer, error) {
-	p, err := f.read(ctx, r, 1)
+	page, err := f.read(ctx, r, 1)
 	if status, sub := statusOf(err); changefeed.OutcomeOf(status, sub) == changefeed.Gone {
 		return changefeed.Answer{Status: status, Substatus: sub}, nil
 	}
 	if err != nil {
 		return changefeed.Answer{}, err
 	}
-	a := changefeed.Answer{Status: p.status, SessionToken: p.header.Get("x-ms-session-token"), ETag: p.continuation}
-	a.Date, _ = http.ParseTime(p.header.Get("Date")) // zero if absent
-	if p.status != http.StatusOK {
+	header := page.RawResponse.Header
+	a := changefeed.Answer{Status: page.RawResponse.StatusCode, SessionToken: header.Get("x-ms-session-token"), ETag: string(page.ETag)}
+	a.Date, _ = http.ParseTime(header.Get("Date")) // zero if absent
+	if a.Status != http.StatusOK {
 		return a, nil
 	}
-	body, err := json.Marshal(map[string]any{"Documents": append([]json.RawMessage{}, p.items...)})
+	body, err := runtime.Payload(page.RawResponse)
 	if err == nil {
 		a.Page, err = changefeed.ReadPage(bytes.NewReader(body), r.mode)
 	}

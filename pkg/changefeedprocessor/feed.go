@@ -2,10 +2,8 @@ package changefeedprocessor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -22,34 +20,20 @@ type feed struct {
 	name      string // of the container, for errors
 }
 
-// page is an answer of the feed.
-type page struct {
-	status       int // 200 or 304
-	items        []json.RawMessage
-	continuation string // ETag: where the next page begins
-	charge       float64
-	header       http.Header
-}
-
 // requestTimeout is how long an answer is waited for: as long as .NET waits for the gateway
 // (HttpTimeoutPolicyDefault.cs). A request that hangs would hold its lease, which is renewed, for ever.
 const requestTimeout = 65 * time.Second
 
-// read reads what follows a position.
-func (f *feed) read(ctx context.Context, r feedRequest, most int) (page, error) {
+// read reads what follows a position. The ETag of the page is the position where the next one begins.
+func (f *feed) read(ctx context.Context, r feedRequest, most int) (azcosmos.ChangeFeedResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	answer, err := f.container.ReadChangeFeed(context.WithValue(ctx, readKey{}, &r),
+	page, err := f.container.ReadChangeFeed(context.WithValue(ctx, readKey{}, &r),
 		&azcosmos.ChangeFeedOptions{FeedRange: sliver, MaxItemCount: int32(min(most, 1<<30))})
 	if err != nil {
-		return page{}, fmt.Errorf("reading range %s of %s: %w", r.share.Of.ID, f.name, brief(err))
+		err = fmt.Errorf("reading range %s of %s: %w", r.share.Of.ID, f.name, brief(err))
 	}
-	next := page{status: answer.RawResponse.StatusCode, header: answer.RawResponse.Header, charge: float64(answer.RequestCharge)}
-	next.continuation = next.header.Get("ETag")
-	for _, item := range answer.Items {
-		next.items = append(next.items, item)
-	}
-	return next, nil
+	return page, err
 }
 
 // ranges returns the partition key ranges, as they are now or as they were learned last.

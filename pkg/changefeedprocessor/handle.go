@@ -139,9 +139,12 @@ func Of[T any](handle func(ctx context.Context, b Batch, documents []T) error) H
 
 // process has a page handled, and checkpoints it. Nothing is checkpointed within a page: the items of
 // one transaction share an LSN.
-func (p *partition) process(next page) error {
+func (p *partition) process(items [][]byte) error {
 	p.delivered++
-	b := Batch{Lease: p.token, Items: next.items, Mode: p.Mode, partition: p, number: p.delivered, continuation: next.continuation}
+	b := Batch{Lease: p.token, Mode: p.Mode, partition: p, number: p.delivered, continuation: p.position}
+	for _, item := range items {
+		b.Items = append(b.Items, item)
+	}
 	began := time.Now()
 	if err := p.deliver(b, true); err != nil {
 		return fmt.Errorf("handling changes of lease %s: %w", p.token, err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
@@ -191,13 +193,13 @@ func (p *partition) step() (idle time.Duration, err error) {
 	if err != nil {
 		return p.refused(err)
 	}
-	p.Observe(Observation{Lease: p.token, Items: len(next.items), Charge: next.charge, Took: time.Since(began)})
+	p.Observe(Observation{Lease: p.token, Items: len(next.Items), Charge: float64(next.RequestCharge), Took: time.Since(began)})
 	before := p.position
-	p.position, p.moved = next.continuation, false
-	if len(next.items) > 0 {
-		return 0, p.process(next)
+	p.position, p.moved = string(next.ETag), false
+	if len(next.Items) > 0 {
+		return 0, p.process(next.Items)
 	}
-	if next.status != http.StatusOK || next.continuation == before {
+	if next.RawResponse.StatusCode != http.StatusOK || p.position == before {
 		idle = p.PollInterval // else nothing says yet that nothing follows
 	}
 	// The first position of a lease that does not start from the beginning is checkpointed, or what is
@@ -210,10 +212,10 @@ func (p *partition) step() (idle time.Duration, err error) {
 }
 
 // read reads what follows the position.
-func (p *partition) read() (page, error) {
+func (p *partition) read() (azcosmos.ChangeFeedResponse, error) {
 	share, err := p.feed.locate(p.holding, p.current(), p.moved)
 	if err != nil {
-		return page{}, err
+		return azcosmos.ChangeFeedResponse{}, err
 	}
 	r := feedRequest{share: share, mode: p.leases.Mode, ifNoneMatch: p.position}
 	switch {
