@@ -18,9 +18,8 @@ import (
 
 // Container names a container of an account.
 type Container struct {
-	Client   *azcosmos.Client // built with [ClientOptions]
-	Database string           // id
-	ID       string
+	Client       *azcosmos.Client // built with [ClientOptions]
+	Database, ID string
 }
 
 func (c Container) String() string { return c.Database + "/" + c.ID }
@@ -82,39 +81,28 @@ type Options struct {
 	// Handle is called with each batch; for one lease never twice at once.
 	Handle Handler
 
-	// Mode is which change feed is read; default LatestVersion.
-	Mode Mode
-	// FromBeginning has a lease without a checkpoint read from the first change on. Default: from now.
-	FromBeginning bool
-	// StartTime has a lease without a checkpoint read from this time on, in whole seconds.
-	StartTime time.Time
-	// Format is whose lease documents an empty lease container gets; default DotNet.
-	Format Format
+	Mode          Mode      // which change feed is read; default LatestVersion
+	FromBeginning bool      // a lease without a checkpoint is read from the first change on; default: from now
+	StartTime     time.Time // a lease without a checkpoint is read from this time on, in whole seconds
+	Format        Format    // whose lease documents an empty lease container gets; default DotNet
 	// CreateMissing creates leases for keys that no lease covers, from the start option. By default such a
 	// hole is a warning in the log.
 	CreateMissing bool
 
 	// MaxItems is how many changes a page has at most; default 100. One transaction is never parted, so a
 	// page may have more.
-	MaxItems int
-	// MaxConcurrency is how many pages this host holds at once; default 64.
-	MaxConcurrency int
-	// MinLeases and MaxLeases bound how many leases this host wants; default 0, no bound.
-	MinLeases, MaxLeases int
-	// PollInterval is the time between reads of a feed that has nothing new; default 5 s.
-	PollInterval time.Duration
-	// AcquireInterval is the time between looks for leases to take; default 13 s.
-	AcquireInterval time.Duration
-	// RenewInterval is the time between renewals of an owned lease; default 17 s.
-	RenewInterval time.Duration
+	MaxItems             int
+	MaxConcurrency       int           // how many pages this host holds at once; default 64
+	MinLeases, MaxLeases int           // bounds of how many leases this host wants; default 0, no bound
+	PollInterval         time.Duration // between reads of a feed that has nothing new; default 5 s
+	AcquireInterval      time.Duration // between looks for leases to take; default 13 s
+	RenewInterval        time.Duration // between renewals of an owned lease; default 17 s
 	// ExpirationInterval is the time after which other hosts take a lease that was not renewed; default
 	// 60 s. All hosts of a processor must agree on it.
 	ExpirationInterval time.Duration
-	// Drain is how long Run waits for handlers when its context has ended; default 30 s.
-	Drain time.Duration
+	Drain              time.Duration // for which Run waits for handlers at its end; default 30 s
 
-	// Manual leaves checkpoints to [Batch.Checkpoint]. Default: after each batch that was handled.
-	Manual bool
+	Manual bool // leaves checkpoints to [Batch.Checkpoint]; default: after each batch that was handled
 	// Retries is how often a failing handler is called again while its lease is held; default 5. A negative
 	// number is never, as in .NET, which releases the lease at once.
 	Retries int
