@@ -1,10 +1,16 @@
 package changefeedprocessor_test
 
 import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeedprocessor"
+	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func fromNow(o *changefeedprocessor.Options) { o.FromBeginning = false }
@@ -72,6 +78,58 @@ func TestAHostThatWasKilledGoesOnWithTheLeasesThatCarryItsName(t *testing.T) {
 		pass(time.Second)
 		if got := s.count(); got != 20 {
 			t.Errorf("%d changes were handled a second after the restart, want 20", got)
+		}
+	})
+}
+
+// TestALeaseIsTakenWithTheNextLookIfTheAnswerToItsAcquisitionWasLost has the request made again, and so
+// refused: the lease is of another revision, and has the name of the host already.
+func TestALeaseIsTakenWithTheNextLookIfTheAnswerToItsAcquisitionWasLost(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 1, func(t *testing.T, s *shop) {
+		s.write(5)
+		var tries atomic.Int64
+		s.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+			if r.Kind == cosmosfake.ReplaceDocument && tries.Add(1) == 1 {
+				lease := s.leases()["0"]
+				lease.Owner = new("host-1")
+				lease.Stamp(time.Now())
+				if err := s.Account.Upsert(testworld.Database, testworld.Leases, lease); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		})
+		s.host("host-1", nil)
+		pass(time.Second)
+		if got := s.count(); got != 0 {
+			t.Fatalf("%d changes were handled without the lease", got)
+		}
+		pass(13 * time.Second)
+		if got := s.count(); got != 5 {
+			t.Errorf("%d changes were handled after the next look, want 5", got)
+		}
+	})
+}
+
+func TestARunEndsIfAContainerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 1, func(t *testing.T, s *shop) {
+		s.Account.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+			if r.Kind != cosmosfake.ReadContainer {
+				return nil
+			}
+			return &cosmosfake.Answer{Delay: 24 * time.Hour}
+		})
+		host := s.host("host-1", nil)
+		pass(66 * time.Second)
+		select {
+		case err := <-host.ended:
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "reading container shop/orders") {
+				t.Errorf("got %v, want that the container was not read in time", err)
+			}
+		default:
+			t.Error("Run still waits after 66 s")
 		}
 	})
 }
