@@ -56,15 +56,17 @@ func NewAccount(o Options) (*Account, error) {
 		o.Transport = newTransport(o.Concurrency)
 	}
 	o.Concurrency, o.Endpoint = max(1, o.Concurrency), strings.TrimSuffix(o.Endpoint, "/")
-	a, signs := &Account{}, &authorization{}
+	a, signs, headers := &Account{}, &authorization{}, headersOf(o)
+	policies := []policy.Policy{whole{signs, headers}}
 	if o.Key == "" {
 		a.identity = newScoped(o, u)
 		signs.bearer = newBearer(a.identity, u)
+		policies = append(policies, cosmosToken{})
 	} else if signs.key, err = base64.StdEncoding.DecodeString(o.Key); err != nil {
 		return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
 	}
-	a.chain = newChain(o, signs)
-	a.client, err = newClient(o, u.Hostname(), signs, a.chain)
+	a.chain = newChain(o, signs, headers)
+	a.client, err = newClient(o, describer{u.Hostname(), o.Setting, o.Key == "", o.Budget}, policies, a.chain)
 	return a, err
 }
 

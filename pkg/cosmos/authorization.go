@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -51,29 +50,17 @@ func (a *authorization) Do(r *policy.Request) (*http.Response, error) {
 	if a.bearer == nil {
 		return r.Next()
 	}
-	response, err := a.bearer.Do(r)
-	if token, ok := errors.AsType[tokenError](err); ok {
-		return nil, lost{token}
-	}
-	if err == nil && response.StatusCode == http.StatusUnauthorized {
-		return nil, answerError{response}
-	}
-	return response, err
+	return a.bearer.Do(r)
 }
 
-// cosmosToken is the policy after authorization: it turns the header of azcore's bearer into that of Cosmos DB,
-// and shows it an answer with status 401, after which it drops the token.
+// cosmosToken is the policy after azcore's bearer: it turns its header into that of Cosmos DB.
 type cosmosToken struct{}
 
 func (cosmosToken) Do(r *policy.Request) (*http.Response, error) {
 	if token, ok := strings.CutPrefix(r.Raw().Header.Get("Authorization"), "Bearer "); ok {
 		r.Raw().Header["Authorization"] = []string{"type=aad&ver=1.0&sig=" + token}
 	}
-	response, err := r.Next()
-	if refused, ok := errors.AsType[answerError](err); ok && refused.response.StatusCode == http.StatusUnauthorized {
-		return refused.response, nil
-	}
-	return response, err
+	return r.Next()
 }
 
 // sign sets the date of a request, and its signature if there is a key.

@@ -22,7 +22,7 @@ const (
 )
 
 // chain is the transport of an account: round trippers with one rule each. A request passes them in this
-// order: whole, health, budget, router, retry, slots, wire. Only what comes after slots is in flight.
+// order: health, budget, router, retry, slots, wire. Only what comes after slots is in flight.
 type chain struct {
 	policy.Transporter
 	health *health
@@ -31,13 +31,11 @@ type chain struct {
 	wire   *wire
 }
 
-func newChain(o Options, signs *authorization) chain {
+func newChain(o Options, signs *authorization, headers http.Header) chain {
 	c := chain{health: newHealth(), wire: &wire{next: o.Transport}}
-	c.slots = newSlots(c.wire, o.Concurrency)
-	headers := headersOf(o)
+	c.Transporter, c.slots = c.health, newSlots(c.wire, o.Concurrency)
 	c.budget = newBudget(router{retry{c.slots, c.health}, newRegions(o.Endpoint, o.Region), headers, signs}, o.Budget)
 	c.health.next = c.budget
-	c.Transporter = whole{c.health, headers}
 	return c
 }
 

@@ -33,23 +33,18 @@ type client struct {
 	pipeline runtime.Pipeline
 }
 
-func newClient(o Options, host string, signs *authorization, c policy.Transporter) (*client, error) {
-	policies := []policy.Policy{signs}
-	if signs.bearer != nil {
-		policies = append(policies, cosmosToken{})
+func newClient(o Options, d describer, policies []policy.Policy, c policy.Transporter) (*client, error) {
+	options := azcore.ClientOptions{
+		Telemetry: policy.TelemetryOptions{Disabled: true}, // the headers say who asks
+		Retry:     policy.RetryOptions{MaxRetries: -1}, PerRetryPolicies: policies, Transport: ownAccount{c},
 	}
-	a := &client{
-		describer: describer{host: host, setting: o.Setting, identity: o.Key == "", budget: o.Budget},
-		base:      o.Endpoint,
-	}
-	options := azcore.ClientOptions{Telemetry: policy.TelemetryOptions{Disabled: true}} // the transport says who asks
-	a.pipeline = runtime.NewPipeline("", "", runtime.PipelineOptions{PerCall: append(slices.Clip(policies), sends{c})}, &options)
-	options.Retry, options.PerRetryPolicies, options.Transport = policy.RetryOptions{MaxRetries: -1}, policies, ownAccount{c}
+	pipeline := runtime.NewPipeline("", "", runtime.PipelineOptions{PerCall: append(slices.Clip(policies), sends{c})}, &policy.ClientOptions{Telemetry: options.Telemetry})
 	noKey, err := azcosmos.NewKeyCredential("")
-	if err == nil {
-		a.sdk, err = azcosmos.NewClientWithKey(o.Endpoint, noKey, &azcosmos.ClientOptions{ClientOptions: options})
+	if err != nil {
+		return nil, err
 	}
-	return a, err
+	sdk, err := azcosmos.NewClientWithKey(o.Endpoint, noKey, &azcosmos.ClientOptions{ClientOptions: options})
+	return &client{d, o.Endpoint, sdk, pipeline}, err
 }
 
 // sends is the last policy of the pipeline. Those of azcore's own that come after it would try again, trace,

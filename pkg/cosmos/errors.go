@@ -20,8 +20,7 @@ type lost struct{ cause error }
 
 func (e lost) Error() string { return e.cause.Error() }
 
-// NonRetriable makes it a nonRetriable.
-func (lost) NonRetriable() {}
+func (lost) NonRetriable() {} // makes it a nonRetriable
 
 // nonRetriable is how azcore marks an error after which it does not try again.
 type nonRetriable interface {

@@ -22,11 +22,12 @@ import (
 //
 // It also sets the headers that every request carries, and keeps the body for each try.
 type whole struct {
-	next    policy.Transporter
+	signs   *authorization // the policy after this one
 	headers http.Header
 }
 
-func (w whole) Do(r *http.Request) (*http.Response, error) {
+func (w whole) Do(request *policy.Request) (*http.Response, error) {
+	r := request.Raw()
 	maps.Copy(r.Header, w.headers)
 	if r.Body != nil {
 		body, err := io.ReadAll(r.Body)
@@ -35,7 +36,7 @@ func (w whole) Do(r *http.Request) (*http.Response, error) {
 		}
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
-	response, err := w.next.Do(r)
+	response, err := w.signs.Do(request)
 	if err != nil {
 		return nil, lost{err}
 	}
@@ -49,10 +50,10 @@ func (w whole) Do(r *http.Request) (*http.Response, error) {
 	}
 	body, err := runtime.Payload(response)
 	if err == nil {
-		err = check(r, body)
+		err = check(r.URL.EscapedPath(), body)
 	}
 	if err != nil {
-		return nil, oddError{err.Error()}
+		return nil, oddError(err.Error())
 	}
 	return response, nil
 }
@@ -62,15 +63,10 @@ type answerError struct{ response *http.Response }
 
 func (e answerError) Error() string { return "the service answers " + e.response.Status }
 
-// oddError is an answer with a good status that is none of the service's.
-type oddError struct{ why string }
+// oddError is why an answer with a good status is none of the service's.
+type oddError string
 
-func (e oddError) Error() string { return e.why }
-
-// lists is the name of the array in a page of each kind of resource.
-var lists = map[string]string{
-	"dbs": "Databases", "colls": "DocumentCollections", "docs": "Documents", "offers": "Offers", "pkranges": "PartitionKeyRanges",
-}
+func (e oddError) Error() string { return string(e) }
 
 // resource is as much of a resource as tells whether it is one.
 type resource struct {
@@ -81,8 +77,8 @@ type resource struct {
 
 // check returns what is wrong with the body of an answer. A path with an odd number of segments is that
 // of a list.
-func check(r *http.Request, body []byte) error {
-	segments := strings.Split(strings.Trim(r.URL.EscapedPath(), "/"), "/")
+func check(path string, body []byte) error {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
 	if segments[0] == "" {
 		return nil // the account's description, of which nothing is needed
 	}
@@ -95,21 +91,25 @@ func check(r *http.Request, body []byte) error {
 	if err := json.Unmarshal(body, &page); err != nil {
 		return err
 	}
-	items, kind := []resource{page.resource}, ""
-	if len(segments)%2 == 1 {
-		kind = segments[len(segments)-1]
-		items = map[string][]resource{
-			"dbs": page.Databases, "colls": page.DocumentCollections, "docs": page.Documents, "offers": page.Offers, "pkranges": page.PartitionKeyRanges,
-		}[kind]
+	kind := segments[len(segments)-1]
+	if len(segments)%2 == 0 {
+		kind = "" // no list
 	}
+	list := map[string]struct {
+		name  string
+		items []resource
+	}{
+		"": {"", []resource{page.resource}}, "dbs": {"Databases", page.Databases}, "colls": {"DocumentCollections", page.DocumentCollections},
+		"docs": {"Documents", page.Documents}, "pkranges": {"PartitionKeyRanges", page.PartitionKeyRanges}, "offers": {"Offers", page.Offers},
+	}[kind]
 	switch {
-	case items == nil:
-		return errors.New("it has no " + lists[kind])
+	case list.items == nil:
+		return errors.New("it has no " + list.name)
 	case kind == "" && page.RID == "":
 		return errors.New("it has no _rid: is that endpoint a Cosmos DB account?")
-	case kind == "docs" && page.Count != nil && *page.Count != len(items):
-		return fmt.Errorf("its _count is %d and it has %d documents", *page.Count, len(items))
-	case segments[0] == "offers" && slices.ContainsFunc(items, func(o resource) bool { return o.Self == "" || o.Content == nil }):
+	case page.Count != nil && *page.Count != len(list.items):
+		return fmt.Errorf("its _count is %d and it has %d %s", *page.Count, len(list.items), list.name)
+	case segments[0] == "offers" && slices.ContainsFunc(list.items, func(o resource) bool { return o.Self == "" || o.Content == nil }):
 		return errors.New("it has an offer without a _self or a content")
 	}
 	return nil
