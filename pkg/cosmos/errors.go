@@ -42,22 +42,22 @@ type describer struct {
 
 // failed turns the error of a request into a sentence that says why there was no answer and what to do. Of
 // the cause it wraps context.Canceled or context.DeadlineExceeded alone. An account that gives no answer is
-// the Cause, in words that are the same for each request of an outage.
+// the Cause, in words that are the same for each request of an outage. No error stays none.
 func (a describer) failed(c *call, err error) error {
+	if err == nil {
+		return nil
+	}
 	if gone, ok := errors.AsType[lost](err); ok {
 		err = gone.cause
 	}
 	var (
-		do       = c.about.reading()
-		says     = "does not answer"
-		endpoint = fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
-		ended    = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-		noToken  = is[tokenError](err)
-		text     error
+		do      = c.about.reading()
+		ended   = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+		account = "account " + a.host
+		problem = account + " cannot be reached"
+		says    = "does not answer"
+		remedy  = fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
 	)
-	if noToken {
-		says = "is asked without a token"
-	}
 	if refused, ok := errors.AsType[answerError](err); ok {
 		return a.refused(c.about, refused.response)
 	}
@@ -71,29 +71,32 @@ func (a describer) failed(c *call, err error) error {
 	case ended && c.status >= http.StatusBadRequest:
 		return fmt.Errorf("%w; %w", a.refusal(c.about, c.status, c.substatus), ctxError(err))
 	case is[openError](err):
-		text = fmt.Errorf("account %s was not asked to %s: %w", a.host, do, err)
+		problem, remedy = account+" was not asked", err.Error()
 	case ended:
-		text = fmt.Errorf("account %s did not answer in time, to %s: the next poll tries again; %s: %w", a.host, do, endpoint, ctxError(err))
+		problem, remedy = account+" did not answer in time", "the next poll tries again; "+remedy
 	case is[bounded.TooLongError](err):
-		text = fmt.Errorf("account %s answers with more than any of the service's, to %s: %w; %s", a.host, do, err, endpoint)
+		problem = account + " answers with more than any of the service's"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		text = fmt.Errorf("the answer of account %s ends too early, to %s: the next poll tries again", a.host, do)
+		problem, remedy = account+" ended its answer too early", "the next poll tries again"
 	case is[*net.DNSError](err):
-		text = fmt.Errorf("the host of account %s cannot be found: %s", a.host, endpoint)
+		problem = "the host of " + account + " cannot be found"
 	case is[*tls.CertificateVerificationError](err):
 		says = "shows a certificate that is not trusted"
-		text = fmt.Errorf("account %s shows a certificate that this machine does not trust: %s", a.host, endpoint)
+		problem = account + " shows a certificate that this machine does not trust"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		text = fmt.Errorf("account %s cannot be reached, the connection is refused: %s", a.host, endpoint)
-	case noToken:
-		text = fmt.Errorf("there is no token for account %s: switch on the managed identity of this app, or locally sign in with az login", a.host)
-	default:
-		text = fmt.Errorf("account %s cannot be reached to %s: %s", a.host, do, endpoint)
+		problem = account + " cannot be reached, the connection is refused"
+	case is[tokenError](err):
+		says, problem = "is asked without a token", "there is no token for "+account
+		remedy = "switch on the managed identity of this app, or locally sign in with az login"
+	}
+	text := fmt.Errorf("%s, to %s: %s", problem, do, remedy)
+	if ended {
+		text = fmt.Errorf("%w: %w", text, ctxError(err))
 	}
 	if errors.Is(err, context.Canceled) || c.status >= http.StatusBadRequest || c.Delay > 0 {
 		return text
 	}
-	return noAnswer{text, changefeed.Cause{Of: "account " + a.host, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"}}
+	return noAnswer{text, changefeed.Cause{Of: account, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"}}
 }
 
 // noAnswer is the error of a request that an account did not answer.

@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -35,38 +33,40 @@ const brokenRetries = 1
 // documents but LSN and time. The page may hold more changes than one, since the service does not
 // divide a transaction. An answer whose changefeed.Outcome is Answered or Gone is returned as it is;
 // every other answer, and none at all, is an error that says what to do, or ErrBudget.
-func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (changefeed.Answer, Usage, error) {
+func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (answer changefeed.Answer, used Usage, err error) {
 	t := call{feed: true, about: subject{container: c}, part: p.Range}
 	for try := 0; ; try++ {
-		answer, broken, err := a.feedPage(ctx, &t, c, p)
-		switch {
-		case err != nil:
+		answer, err = a.feedPage(ctx, &t, p, oneItem, nil)
+		if !is[oddError](err) || try == brokenRetries || ctx.Err() != nil {
 			return answer, t.Usage, a.failed(&t, err)
-		case broken == nil:
-			return answer, t.Usage, nil
-		case try == brokenRetries || ctx.Err() != nil:
-			return answer, t.Usage, fmt.Errorf("account %s, container %s: %w: the next poll asks again", a.host, c, broken)
 		}
 	}
 }
 
-// feedPage reads the page once. broken says why it is not whole.
-func (a *client) feedPage(ctx context.Context, t *call, c Container, p Position) (answer changefeed.Answer, broken, err error) {
-	response, err := a.position(ctx, t, c, p, oneItem)
+// feedPage reads the page once, and copies what it reads to copied unless that is nil.
+func (a *client) feedPage(ctx context.Context, t *call, p Position, count []string, copied io.Writer) (answer changefeed.Answer, err error) {
+	response, err := a.position(ctx, t, p, count)
 	if response == nil {
-		return answer, nil, err
+		return answer, err
 	}
 	defer response.Body.Close()
 	answer = answerOf(response)
-	if err == nil && answer.Status == http.StatusOK {
-		answer.Page, broken = changefeed.ReadPage(response.Body, p.Mode)
+	if err != nil || answer.Status != http.StatusOK {
+		return answer, err
 	}
-	return answer, broken, err
+	body := io.Reader(response.Body)
+	if copied != nil {
+		body = io.TeeReader(body, copied)
+	}
+	if answer.Page, err = changefeed.ReadPage(body, p.Mode); err != nil && ctx.Err() == nil {
+		err = oddError(err.Error())
+	}
+	return answer, err
 }
 
 // position asks for a page. A range that is gone is an answer, and no error.
-func (a *client) position(ctx context.Context, t *call, c Container, p Position, count []string) (*http.Response, error) {
-	response, err := a.get(ctx, t, c.path()+"/docs", func(h http.Header) {
+func (a *client) position(ctx context.Context, t *call, p Position, count []string) (*http.Response, error) {
+	response, err := a.get(ctx, t, t.about.container.path()+"/docs", func(h http.Header) {
 		p.headers(h)
 		h[headerMaxItemCount] = count
 	})
@@ -127,22 +127,13 @@ func (p Position) headers(h http.Header) {
 // an error that says what to do.
 func (a *Account) Documents(ctx context.Context, c Container, p Position, count int) (answer changefeed.Answer, documents []json.RawMessage, err error) {
 	t := call{about: subject{container: c}, part: p.Range}
-	response, err := a.position(ctx, &t, c, p, []string{strconv.Itoa(count)})
-	if err != nil {
-		return answer, nil, a.failed(&t, err)
+	var (
+		body bytes.Buffer
+		page struct{ Documents []json.RawMessage }
+	)
+	answer, err = a.feedPage(ctx, &t, p, []string{strconv.Itoa(count)}, &body)
+	if err == nil && answer.Status == http.StatusOK {
+		err = json.Unmarshal(body.Bytes(), &page)
 	}
-	defer response.Body.Close()
-	answer = answerOf(response)
-	if answer.Status != http.StatusOK {
-		return answer, nil, nil
-	}
-	var page struct{ Documents []json.RawMessage }
-	body, err := runtime.Payload(response)
-	if err == nil {
-		answer.Page, err = changefeed.ReadPage(bytes.NewReader(body), p.Mode)
-	}
-	if err == nil {
-		err = json.Unmarshal(body, &page)
-	}
-	return answer, page.Documents[:min(count, len(page.Documents))], err
+	return answer, page.Documents[:min(count, len(page.Documents))], a.failed(&t, err)
 }

@@ -26,7 +26,7 @@ func TestEveryLeaseOfAContainerIsFoundOnAllPages(t *testing.T) {
 	}
 	testworld.Must(t, server.Upsert("shop", "orders", leasefake.Info(processor(0).DotNetPrefix())))
 	testworld.Must(t, server.Upsert("shop", "orders", processor(0).V2("1", testworld.At(1))))
-	found, usage, err := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey).FindLeases(t.Context(), orders)
+	found, usage, err := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey).Leases(t.Context(), orders, nil)
 	testworld.Must(t, err)
 	formats := make(map[changefeed.Format]int)
 	for _, l := range found {
@@ -81,7 +81,7 @@ func TestAContainerThatIsNotThereIsToldFromOneThatCannotBeSeen(t *testing.T) {
 			t.Errorf("%s: %v, %v", c, has, err)
 		}
 	}
-	if _, _, err := a.FindLeases(t.Context(), cosmos.Container{Database: "nowhere", ID: "leases"}); !errors.Is(err, cosmos.ErrMissing) {
+	if _, _, err := a.Leases(t.Context(), cosmos.Container{Database: "nowhere", ID: "leases"}, nil); !errors.Is(err, cosmos.ErrMissing) {
 		t.Errorf("%v, want ErrMissing", err)
 	}
 	server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
@@ -92,7 +92,7 @@ func TestAContainerThatIsNotThereIsToldFromOneThatCannotBeSeen(t *testing.T) {
 	})
 	_, _, has := a.Has(t.Context(), orders)
 	_, _, names := a.NamesOf(t.Context(), "q0oIAA==", "q0oIALS6YvQ=")
-	_, _, leases := a.FindLeases(t.Context(), orders)
+	_, _, leases := a.Leases(t.Context(), orders, nil)
 	for i, err := range []error{has, names, leases} {
 		if err == nil || errors.Is(err, cosmos.ErrMissing) || !strings.Contains(err.Error(), "403") {
 			t.Errorf("request %d: %v", i, err)

@@ -46,29 +46,13 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) (d
 		}
 		return len(documents) <= maxLeases && size <= maxLeaseBytes
 	})
-	switch {
-	case err != nil:
-	case len(documents) > maxLeases || size > maxLeaseBytes:
+	if err == nil && !whole {
 		err = fmt.Errorf("account %s: the leases in %s are more than %d, or have more than %d MiB: put leases of other processors into another container", a.host, c, maxLeases, maxLeaseBytes>>20)
-	case !whole:
-		err = fmt.Errorf("account %s: the query of the leases in %s has no end", a.host, c)
 	}
 	if err != nil {
 		documents = nil
 	}
 	return documents, t.Usage, err
-}
-
-// FindLeases reads every lease document of a container, of whichever processor, as Leases does.
-func (a *Account) FindLeases(ctx context.Context, c Container) ([]changefeed.LeaseDocument, Usage, error) {
-	return a.Leases(ctx, c, nil)
-}
-
-// ProbeLeases reads a page of the leases in a container.
-func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
-	text, _ := leaseQuery(nil)
-	_, err := a.query(ctx, &call{about: subject{container: c, leases: true}}, text, nil, 1, func([][]byte) (more bool) { return false })
-	return err
 }
 
 const glanceSize = 50 // documents

@@ -3,11 +3,30 @@ package cosmos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+const (
+	// listPageSize is how many databases or containers a page holds, as far as the service allows.
+	listPageSize = 100
+	// maxListPages bounds a listing: 2,000 of either are more than an account may have without asking
+	// (https://learn.microsoft.com/azure/cosmos-db/concepts-limits), which is 500 of both together.
+	maxListPages = 20
+	// maxRangePages and maxRanges bound the reading of partition key ranges against a server that never
+	// says that it is done.
+	maxRangePages = 1000
+	maxRanges     = 250_000 // revisions included
 )
 
 // Description is what is needed of a container's properties.
@@ -16,6 +35,12 @@ type Description struct {
 	PartitionKey []string      // paths
 	TTL          time.Duration // defaultTtl: documents are gone after it; 0 = never, or as each document says
 	Retention    time.Duration // of the feed of all versions and deletes; 0 = it is not offered
+}
+
+// Listed is a container of a database.
+type Listed struct {
+	Container
+	PartitionKey []string // paths
 }
 
 // properties are those of a container. azcosmos' own type lacks the changeFeedPolicy.
@@ -33,29 +58,23 @@ type properties struct {
 
 // read reads the properties of a container, or of a database if the container has no ID.
 func (a *client) read(ctx context.Context, t *call) (p properties, err error) {
-	var raw *http.Response
-	database, err := a.sdk.NewDatabase(t.about.container.Database)
-	switch {
-	case err != nil:
-	case t.about.container.ID == "":
-		var response azcosmos.DatabaseResponse
-		response, err = database.Read(t.in(ctx), nil)
-		raw = response.RawResponse
-	default:
+	var answer *http.Response
+	ctx = policy.WithCaptureResponse(t.in(ctx), &answer)
+	if of := t.about.container; of.ID == "" {
+		var database *azcosmos.DatabaseClient
+		if database, err = a.sdk.NewDatabase(of.Database); err == nil {
+			_, err = database.Read(ctx, nil)
+		}
+	} else {
 		var container *azcosmos.ContainerClient
-		if container, err = database.NewContainer(t.about.container.ID); err == nil {
-			var response azcosmos.ContainerResponse
-			response, err = container.Read(t.in(ctx), nil)
-			raw = response.RawResponse
+		if container, err = a.sdk.NewContainer(of.Database, of.ID); err == nil {
+			_, err = container.Read(ctx, nil)
 		}
 	}
 	if err == nil {
-		err = runtime.UnmarshalAsJSON(raw, &p)
+		err = runtime.UnmarshalAsJSON(answer, &p)
 	}
-	if err != nil {
-		return properties{}, a.failed(t, err)
-	}
-	return p, nil
+	return p, a.failed(t, err)
 }
 
 // Describe reads the properties of a container. The error is ErrMissing if it does not exist.
@@ -90,6 +109,82 @@ func (a *Account) Has(ctx context.Context, c Container) (bool, Usage, error) {
 	return err == nil, usage, err
 }
 
+// Databases lists the databases of the account. Its error, and that of Containers, says what to do.
+func (a *Account) Databases(ctx context.Context) (ids []string, used Usage, err error) {
+	all, used, err := a.list(ctx, "", "/dbs")
+	for _, database := range all {
+		ids = append(ids, database.ID)
+	}
+	return ids, used, err
+}
+
+// Containers lists the containers of a database.
+func (a *Account) Containers(ctx context.Context, database string) (listed []Listed, used Usage, err error) {
+	all, used, err := a.list(ctx, database, "/dbs/"+url.PathEscape(database)+"/colls")
+	for _, c := range all {
+		listed = append(listed, Listed{Container{database, c.ID}, c.PartitionKey.Paths})
+	}
+	return listed, used, err
+}
+
+// list reads each page of a feed of databases or containers, as the SDKs do if no query is given
+// (azure-cosmos-dotnet-v3, CosmosClient.GetDatabaseQueryIterator;
+// https://learn.microsoft.com/rest/api/cosmos-db/list-databases).
+func (a *client) list(ctx context.Context, database, path string) (all []properties, used Usage, err error) {
+	t, continuation := call{about: subject{container: Container{Database: database}}}, ""
+	for range maxListPages {
+		var page struct{ Databases, DocumentCollections []properties }
+		answer, err := a.getJSON(ctx, &t, path, func(h http.Header) {
+			h.Set(headerMaxItemCount, strconv.Itoa(listPageSize))
+			if continuation != "" {
+				h.Set(headerContinuation, continuation)
+			}
+		}, &page)
+		if err != nil {
+			return nil, t.Usage, err
+		}
+		all = slices.Concat(all, page.Databases, page.DocumentCollections)
+		if continuation = answer.Get(headerContinuation); continuation == "" {
+			return all, t.Usage, nil
+		}
+	}
+	return all, t.Usage, fmt.Errorf("account %s: the list has more than %d pages, of which only those were read", a.host, maxListPages)
+}
+
+// Ranges reads the partition key ranges of a container: every page until the service has no more to
+// say, since it may deliver a range in two revisions while the range splits.
+func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, Usage, error) {
+	var revisions []changefeed.PartitionKeyRange
+	t, etag := call{about: subject{container: c}}, ""
+	for range maxRangePages {
+		var page struct {
+			PartitionKeyRanges []changefeed.PartitionKeyRange
+		}
+		answer, err := a.getJSON(ctx, &t, c.path()+"/pkranges", func(h http.Header) {
+			h[headerIM] = incrementalFeed
+			h.Set(headerMaxItemCount, "-1")
+			if etag != "" {
+				h.Set("If-None-Match", etag)
+			}
+		}, &page)
+		if err != nil {
+			return nil, t.Usage, err
+		}
+		revisions = append(revisions, page.PartitionKeyRanges...)
+		if last := etag; len(revisions) > maxRanges {
+			break
+		} else if etag = answer.Get(headerETag); len(page.PartitionKeyRanges) > 0 && etag != "" && etag != last {
+			continue
+		}
+		ranges := changefeed.NewRanges(revisions)
+		if len(ranges) == 0 {
+			return nil, t.Usage, fmt.Errorf("account %s lists no partition key ranges of container %s", a.host, c)
+		}
+		return ranges, t.Usage, nil
+	}
+	return nil, t.Usage, fmt.Errorf("account %s: the list of the partition key ranges of %s has no end", a.host, c)
+}
+
 // ProbeAccount reads the account's description, which the SDKs read before anything else. The error
 // of each probe is a *Refusal if the service answered, and says what to do in every case.
 func (a *Account) ProbeAccount(ctx context.Context) error {
@@ -99,7 +194,13 @@ func (a *Account) ProbeAccount(ctx context.Context) error {
 
 // ProbeContainer reads the description of a container, or of a database if c has no ID.
 func (a *Account) ProbeContainer(ctx context.Context, c Container) error {
-	_, err := a.read(ctx, &call{about: subject{container: c}})
+	_, _, err := a.Describe(ctx, c)
+	return err
+}
+
+// ProbeLeases reads the first documents of a lease container.
+func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
+	_, _, err := a.Glance(ctx, c)
 	return err
 }
 

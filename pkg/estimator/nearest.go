@@ -67,7 +67,7 @@ func (e *Estimator) inventory(ctx context.Context, m *measured) (found, bool) {
 	known, ok := e.nearest[leases]
 	e.mu.Unlock()
 	if !ok || now.Sub(known.at).Abs() >= lookAgainAfter {
-		documents, usage, err := leases.account.FindLeases(ctx, leases.container)
+		documents, usage, err := leases.account.Leases(ctx, leases.container, nil)
 		m.usage.Add(usage)
 		if err != nil && !errors.Is(err, cosmos.ErrMissing) {
 			return found{}, false

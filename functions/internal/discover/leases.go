@@ -33,7 +33,7 @@ func Leases(ctx context.Context, account *cosmos.Account, connection config.Cosm
 // look reads all leases of the container. taken are names of entries; look adds those that it
 // gives.
 func (s survey) look(ctx context.Context, taken map[string]bool, now func() time.Time) (Report, error) {
-	documents, usage, err := s.account.FindLeases(ctx, s.container)
+	documents, usage, err := s.account.Leases(ctx, s.container, nil)
 	if errors.Is(err, cosmos.ErrMissing) {
 		return Report{}, fmt.Errorf("container %s does not exist in account %s: correct --database and --container", s.container, s.connection.Host)
 	}
