@@ -111,10 +111,10 @@ func (h *health) ask(r *http.Request) (*http.Response, error) {
 func (h *health) enter(ctx context.Context, c *call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	own := h.containers[c.about.container]
+	own := h.containers[c.about.Container]
 	if own == nil {
-		own = &breaker{name: "container " + c.about.container.String(), looks: make(map[string]int)}
-		h.containers[c.about.container] = own
+		own = &breaker{name: "container " + c.about.Container.String(), looks: make(map[string]int)}
+		h.containers[c.about.Container] = own
 	}
 	for c.breaker = own; ; {
 		at, shut := time.Now(), (*breaker)(nil)

@@ -70,7 +70,7 @@ func (b *budget) Do(r *http.Request) (*http.Response, error) {
 	if c.feed {
 		var err error
 		var delay time.Duration
-		reserved, delay, err = b.reserve(r.Context(), c.about.container)
+		reserved, delay, err = b.reserve(r.Context(), c.about.Container)
 		if c.Delay += delay; err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (b *budget) spend(c *call, reserved, charge float64) {
 		}
 		return old + meanWeight*(charge-old)
 	}
-	b.charge[c.about.container], b.usual = mean(b.charge[c.about.container]), mean(b.usual)
+	b.charge[c.about.Container], b.usual = mean(b.charge[c.about.Container]), mean(b.usual)
 }
 
 // queue lets one read at a time wait for the budget. Of the others, the one is next that was measured the

@@ -127,7 +127,7 @@ func (e ending) Close() error {
 // far. It travels in the context, since azcosmos hands over nothing else. Its requests are made one after
 // the other.
 type call struct {
-	about   subject
+	about   Subject
 	feed    bool   // a page of the feed, one for each lease: it waits for the budget, and is read as it comes
 	part    string // partition key range id; "" = none
 	primary bool   // it goes to the region that takes writes alone

@@ -43,7 +43,7 @@ func (p Pace) Leave(throttled bool, charge float64) {
 		*p.held = held[1:]
 		p.slots.give(held[0], &http.Response{StatusCode: status}, false, 0)
 	}
-	p.spend(&call{about: subject{container: Shop}}, 0, charge)
+	p.spend(&call{about: Subject{Container: Shop}}, 0, charge)
 }
 
 // Read is a feed read that costs so much, ended once done is closed.
@@ -53,7 +53,7 @@ func (p Pace) Read(ctx context.Context, charge float64, done <-chan struct{}) er
 		return err
 	}
 	<-done
-	p.spend(&call{feed: true, about: subject{container: Shop}}, reserved, charge)
+	p.spend(&call{feed: true, about: Subject{Container: Shop}}, reserved, charge)
 	return nil
 }
 

@@ -34,7 +34,7 @@ const brokenRetries = 1
 // divide a transaction. An answer whose changefeed.Outcome is Answered or Gone is returned as it is;
 // every other answer, and none at all, is an error that says what to do, or ErrBudget.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (answer changefeed.Answer, used Usage, err error) {
-	t := call{feed: true, about: subject{container: c}, part: p.Range}
+	t := call{feed: true, about: Subject{Container: c}, part: p.Range}
 	for try := 0; ; try++ {
 		answer, err = a.feedPage(ctx, &t, p, oneItem, nil)
 		if !is[oddError](err) || try == brokenRetries || ctx.Err() != nil {
@@ -66,7 +66,7 @@ func (a *client) feedPage(ctx context.Context, t *call, p Position, count []stri
 
 // position asks for a page. A range that is gone is an answer, and no error.
 func (a *client) position(ctx context.Context, t *call, p Position, count []string) (*http.Response, error) {
-	response, err := a.get(ctx, t, t.about.container.path()+"/docs", func(h http.Header) {
+	response, err := a.get(ctx, t, t.about.Container.path()+"/docs", func(h http.Header) {
 		p.headers(h)
 		h[headerMaxItemCount] = count
 	})
@@ -126,7 +126,7 @@ func (p Position) headers(h http.Header) {
 // changefeed.Outcome is Answered or Gone is returned as it is. Every other answer, and none at all, is
 // an error that says what to do.
 func (a *Account) Documents(ctx context.Context, c Container, p Position, count int) (answer changefeed.Answer, documents []json.RawMessage, err error) {
-	t := call{about: subject{container: c}, part: p.Range}
+	t := call{about: Subject{Container: c}, part: p.Range}
 	var (
 		body bytes.Buffer
 		page struct{ Documents []json.RawMessage }

@@ -34,7 +34,7 @@ const (
 // ErrMissing if the container does not exist, and says what to do: a page that is not a whole one is an error,
 // since some of the leases would pass for all.
 func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) (documents []changefeed.LeaseDocument, used Usage, err error) {
-	t := call{about: subject{container: c, leases: true}}
+	t := call{about: Subject{Container: c, Leases: true}}
 	text, parameters := leaseQuery(prefixes)
 	size := 0
 	whole, err := a.query(ctx, &t, text, parameters, leasePageSize, func(items [][]byte) (more bool) {
@@ -67,7 +67,7 @@ type Glance struct {
 // Glance looks at the first documents of a container, whatever they are: a container of many documents is
 // never searched. The error is ErrMissing if the container does not exist.
 func (a *Account) Glance(ctx context.Context, c Container) (g Glance, used Usage, err error) {
-	t := call{about: subject{container: c, leases: true}}
+	t := call{about: Subject{Container: c, Leases: true}}
 	g.Whole, err = a.query(ctx, &t, selectFields, nil, glanceSize, func(items [][]byte) (more bool) {
 		for _, item := range items {
 			if lease, err := changefeed.ParseLease(item); err == nil && strings.Contains(lease.ID, "..") {
@@ -83,7 +83,7 @@ func (a *Account) Glance(ctx context.Context, c Container) (g Glance, used Usage
 // query hands over the pages of a query until take wants no more. whole reports whether these are all. A
 // page of a query over all partitions may be empty before one that is not.
 func (a *client) query(ctx context.Context, t *call, text string, parameters []azcosmos.QueryParameter, size int32, take func(items [][]byte) (more bool)) (whole bool, err error) {
-	c, err := a.sdk.NewContainer(t.about.container.Database, t.about.container.ID)
+	c, err := a.sdk.NewContainer(t.about.Container.Database, t.about.Container.ID)
 	if err != nil {
 		return false, err
 	}

@@ -112,10 +112,10 @@ type autoscale struct {
 func (m *Manager) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
 	var cost call
 	defer func() { t.Usage = cost.Usage }()
-	return ownOrShared(c, func(about subject) (Throughput, error) { return m.read(cost.in(ctx), about) })
+	return ownOrShared(c, func(about Subject) (Throughput, error) { return m.read(cost.in(ctx), about) })
 }
 
-func (m *Manager) read(ctx context.Context, about subject) (t Throughput, err error) {
+func (m *Manager) read(ctx context.Context, about Subject) (t Throughput, err error) {
 	answer, err := m.send(ctx, http.MethodGet, about, nil, http.StatusOK)
 	if err != nil {
 		return t, err
@@ -140,7 +140,7 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 	var cost call
 	defer func() { t.Usage = cost.Usage }()
 	ctx = cost.in(ctx)
-	about := subject{container: c, doing: Replacing}
+	about := Subject{Container: c, Doing: replacing}
 	now, err := m.read(ctx, about)
 	if err != nil {
 		return Throughput{}, err
@@ -177,10 +177,10 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 
 // send sends a request about the throughput of a container or database. An answer with any other status than
 // those that are good is an error.
-func (m *Manager) send(ctx context.Context, method string, about subject, body any, good ...int) (answer *http.Response, err error) {
-	path := m.id + "/sqlDatabases/" + url.PathEscape(about.container.Database)
-	if about.container.ID != "" {
-		path += "/containers/" + url.PathEscape(about.container.ID)
+func (m *Manager) send(ctx context.Context, method string, about Subject, body any, good ...int) (answer *http.Response, err error) {
+	path := m.id + "/sqlDatabases/" + url.PathEscape(about.Container.Database)
+	if about.Container.ID != "" {
+		path += "/containers/" + url.PathEscape(about.Container.ID)
 	}
 	request, err := runtime.NewRequest(ctx, method, m.client.Endpoint()+path+"/throughputSettings/default?api-version="+managerVersion)
 	if err != nil {
@@ -203,14 +203,14 @@ func (m *Manager) send(ctx context.Context, method string, about subject, body a
 }
 
 // refusal is what a status means. Azure Resource Manager says no substatus.
-func (m *Manager) refusal(about subject, status int) *Refusal {
+func (m *Manager) refusal(about Subject, status int) *Refusal {
 	r := describer{host: m.name, setting: m.setting, identity: true}.refusal(about, status, 0)
 	r.Manager, r.scope = true, m.id
 	return r
 }
 
 // failed turns the error of a request into one that says what to do.
-func (m *Manager) failed(about subject, err error) error {
+func (m *Manager) failed(about Subject, err error) error {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	switch {
 	case ok && answer.RawResponse != nil:
@@ -226,7 +226,7 @@ func (m *Manager) failed(about subject, err error) error {
 // refused returns the Refusal of an answer of Azure Resource Manager, which has the account's own answer
 // in its words. That of a change that failed comes with a 200, and a code that stands for the status
 // (https://github.com/pulumi/pulumi-azure-native/issues/4189).
-func (m *Manager) refused(about subject, answer *azcore.ResponseError) *Refusal {
+func (m *Manager) refused(about Subject, answer *azcore.ResponseError) *Refusal {
 	r := m.refusal(about, answer.StatusCode)
 	switch {
 	case r.Kind == Missing:
@@ -234,9 +234,6 @@ func (m *Manager) refused(about subject, answer *azcore.ResponseError) *Refusal 
 	case r.Status == http.StatusConflict || r.Status == http.StatusOK && answer.ErrorCode == "PreconditionFailed":
 		r.Kind = Changed
 	}
-	if body, err := runtime.Payload(answer.RawResponse); err == nil {
-		r.Words = wordsOf(body)
-	}
-	r.aboutThroughput()
+	r.quote(answer.RawResponse)
 	return r
 }

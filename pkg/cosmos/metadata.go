@@ -60,7 +60,7 @@ type properties struct {
 func (a *client) read(ctx context.Context, t *call) (p properties, err error) {
 	var answer *http.Response
 	ctx = policy.WithCaptureResponse(t.in(ctx), &answer)
-	if of := t.about.container; of.ID == "" {
+	if of := t.about.Container; of.ID == "" {
 		var database *azcosmos.DatabaseClient
 		if database, err = a.sdk.NewDatabase(of.Database); err == nil {
 			_, err = database.Read(ctx, nil)
@@ -79,7 +79,7 @@ func (a *client) read(ctx context.Context, t *call) (p properties, err error) {
 
 // Describe reads the properties of a container. The error is ErrMissing if it does not exist.
 func (a *Account) Describe(ctx context.Context, c Container) (Description, Usage, error) {
-	t := call{about: subject{container: c}}
+	t := call{about: Subject{Container: c}}
 	p, err := a.read(ctx, &t)
 	return Description{
 		RID: p.RID, PartitionKey: p.PartitionKey.Paths,
@@ -90,12 +90,12 @@ func (a *Account) Describe(ctx context.Context, c Container) (Description, Usage
 // NamesOf returns the names of a database and a container by their RIDs, which lease ids hold. The error is
 // ErrMissing if the account has no such container: it was deleted, or it is in another account.
 func (a *Account) NamesOf(ctx context.Context, databaseRID, containerRID string) (Container, Usage, error) {
-	t := call{about: subject{container: Container{databaseRID, containerRID}}, byRID: true}
+	t := call{about: Subject{Container: Container{databaseRID, containerRID}}, byRID: true}
 	container, err := a.read(ctx, &t)
 	if err != nil {
 		return Container{}, t.Usage, err
 	}
-	t.about.container.ID = ""
+	t.about.Container.ID = ""
 	database, err := a.read(ctx, &t)
 	return Container{database.ID, container.ID}, t.Usage, err
 }
@@ -131,7 +131,7 @@ func (a *Account) Containers(ctx context.Context, database string) (listed []Lis
 // (azure-cosmos-dotnet-v3, CosmosClient.GetDatabaseQueryIterator;
 // https://learn.microsoft.com/rest/api/cosmos-db/list-databases).
 func (a *client) list(ctx context.Context, database, path string) (all []properties, used Usage, err error) {
-	t, continuation := call{about: subject{container: Container{Database: database}}}, ""
+	t, continuation := call{about: Subject{Container: Container{Database: database}}}, ""
 	for range maxListPages {
 		var page struct{ Databases, DocumentCollections []properties }
 		answer, err := a.getJSON(ctx, &t, path, func(h http.Header) {
@@ -155,7 +155,7 @@ func (a *client) list(ctx context.Context, database, path string) (all []propert
 // say, since it may deliver a range in two revisions while the range splits.
 func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, Usage, error) {
 	var revisions []changefeed.PartitionKeyRange
-	t, etag := call{about: subject{container: c}}, ""
+	t, etag := call{about: Subject{Container: c}}, ""
 	for range maxRangePages {
 		var page struct {
 			PartitionKeyRanges []changefeed.PartitionKeyRange

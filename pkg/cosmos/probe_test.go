@@ -50,13 +50,13 @@ func TestAProbeTellsWhatTheServiceSaid(t *testing.T) {
 		{"a missing role", cosmosfake.Answer{Status: 403, Substatus: 5301}, cosmos.Refusal{Status: 403, Substatus: 5301}},
 		{"a refused key", cosmosfake.Answer{Status: 401}, cosmos.Refusal{Status: 401}},
 		{"the firewall, with the address it saw", cosmosfake.Answer{Status: 403, Body: fmt.Sprintf(message, "IP 203.0.113.7", "public internet")},
-			cosmos.Refusal{Status: 403, Route: cosmos.PublicInternet, Address: "203.0.113.7"}},
+			cosmos.Refusal{Status: 403, Route: "public internet", Address: "203.0.113.7"}},
 		{"the firewall, in its other words", cosmosfake.Answer{Status: 403, Body: fmt.Sprintf(message, "client IP 2001:db8::7", "public internet")},
-			cosmos.Refusal{Status: 403, Route: cosmos.PublicInternet, Address: "2001:db8::7"}},
+			cosmos.Refusal{Status: 403, Route: "public internet", Address: "2001:db8::7"}},
 		{"the firewall, by a service endpoint", cosmosfake.Answer{Status: 403, Body: fmt.Sprintf(message, "client VNET", "service endpoint")},
-			cosmos.Refusal{Status: 403, Route: cosmos.ServiceEndpoint}},
+			cosmos.Refusal{Status: 403, Route: "service endpoint"}},
 		{"the firewall, by a private endpoint", cosmosfake.Answer{Status: 403, Body: fmt.Sprintf(message, "client VNET", "private endpoint")},
-			cosmos.Refusal{Status: 403, Route: cosmos.PrivateEndpoint}},
+			cosmos.Refusal{Status: 403, Route: "private endpoint"}},
 		{"a body that is not what the firewall says", cosmosfake.Answer{Status: 403, Body: "<html>through"}, cosmos.Refusal{Status: 403}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

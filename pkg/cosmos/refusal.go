@@ -36,34 +36,34 @@ const (
 	Changed          // somebody else replaced the throughput since it was read
 )
 
+// Subject is what a request is about.
+type Subject struct {
+	Container Container // its ID is "" for a database, and both are for the account
+	Leases    bool      // it is read as a lease container
+	Doing     string    // to its throughput: read or replace; "" = nothing
+}
+
 // Refusal is the error of a request that the service answered with an error. Its text has the
 // service's message, what it means, and what to do.
 type Refusal struct {
+	Subject
 	Kind      RefusalKind
-	Account   string    // host of the account
-	Setting   string    // name of the setting with the connection
-	Container Container // what was asked for; the ID is "" for a database, and both are for the account
-	Leases    bool      // whether it was asked for as a lease container
-	Doing     Doing     // what was to be done to its throughput; "" = nothing
-	Manager   bool      // Azure Resource Manager refused, rather than the account
-	Status    int       // HTTP status; 0 where no single answer refused
-	Substatus int       // x-ms-substatus; 0 where absent
-	Route     Route     // how the request reached the account's firewall; "" where it does not say
-	Address   string    // the caller's IP address as the firewall saw it; "" where it does not say
-	Words     string    // the service's own message, on one line and at most 300 characters; "" where it had none
+	Account   string // host of the account
+	Setting   string // name of the setting with the connection
+	Manager   bool   // Azure Resource Manager refused, rather than the account
+	Status    int    // HTTP status; 0 where no single answer refused
+	Substatus int    // x-ms-substatus; 0 where absent
+	Route     string // how the request reached the account's firewall; "" where it does not say
+	Address   string // the caller's IP address as the firewall saw it; "" where it does not say
+	Words     string // the service's own message, on one line and at most 300 characters; "" where it had none
 
 	scope string // resource id of the account; "" where it is not known
 }
 
-// Route is how a request reached an account, in the words of the firewall's message
-// (https://learn.microsoft.com/azure/cosmos-db/nosql/troubleshoot-forbidden).
-type Route string
-
-// The routes that the firewall's message names.
+// What may be done to throughput.
 const (
-	PublicInternet  Route = "public internet"
-	ServiceEndpoint Route = "service endpoint"
-	PrivateEndpoint Route = "private endpoint"
+	reading   = "read"
+	replacing = "replace"
 )
 
 // Values of x-ms-substatus with a 403.
@@ -74,11 +74,8 @@ const (
 )
 
 // refusal returns the Refusal of an error answer by its status and substatus alone.
-func (a describer) refusal(s subject, status, substatus int) *Refusal {
-	r := &Refusal{
-		Account: a.host, Setting: a.setting, Container: s.container, Leases: s.leases, Doing: s.doing,
-		Status: status, Substatus: substatus,
-	}
+func (a describer) refusal(about Subject, status, substatus int) *Refusal {
+	r := &Refusal{Subject: about, Account: a.host, Setting: a.setting, Status: status, Substatus: substatus}
 	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
 	switch {
 	case denied && a.identity:
@@ -91,7 +88,7 @@ func (a describer) refusal(s subject, status, substatus int) *Refusal {
 		r.Kind = Unavailable
 	case status == http.StatusForbidden:
 		r.Kind = Forbidden
-	case status == http.StatusPreconditionFailed && s.doing == Replacing:
+	case status == http.StatusPreconditionFailed && about.Doing == replacing:
 		r.Kind = Changed
 	case status == http.StatusNotFound && changefeed.OutcomeOf(status, substatus) == changefeed.Refused:
 		r.Kind = Missing
@@ -103,34 +100,45 @@ func (a describer) refusal(s subject, status, substatus int) *Refusal {
 	return r
 }
 
+// The firewall's message names the route of a request, and may name the caller's address
+// (https://learn.microsoft.com/azure/cosmos-db/nosql/troubleshoot-forbidden).
 var (
 	blockedRoute   = regexp.MustCompile(`(?i)originated from .{0,100}through (public internet|service endpoint|private endpoint)`)
 	blockedAddress = regexp.MustCompile(`(?i)originated from (?:client )?IP ([0-9a-f.:]+)`)
 )
 
 // refused returns the Refusal of an error answer, with what its body says.
-func (a describer) refused(s subject, answer *http.Response) *Refusal {
-	r := a.refusal(s, answer.StatusCode, substatus(answer))
-	body, err := runtime.Payload(answer)
-	if err != nil {
-		return r
-	}
-	r.Words = wordsOf(body)
-	r.aboutThroughput()
+func (a describer) refused(about Subject, answer *http.Response) *Refusal {
+	r := a.refusal(about, answer.StatusCode, substatus(answer))
+	r.quote(answer)
 	// That something does not exist is believed of the service alone: a proxy answers 404 too.
 	if r.Kind == Missing && r.Words == "" && answer.Header.Get("X-Ms-Activity-Id") == "" {
 		r.Kind = Unavailable
 	}
-	if r.Status != http.StatusForbidden {
-		return r
+	return r
+}
+
+// quote takes what the body of an answer says. Some refusals of throughput are a 400 that only the words
+// tell apart (https://github.com/Azure/azure-sdk-for-java/issues/18776,
+// https://github.com/microsoft/vscode-cosmosdb/issues/1865).
+func (r *Refusal) quote(answer *http.Response) {
+	body, err := runtime.Payload(answer)
+	if err != nil {
+		return
 	}
-	if route := blockedRoute.FindSubmatch(body); route != nil {
-		r.Kind, r.Route = Firewall, Route(route[1])
+	r.Words = wordsOf(body)
+	route := blockedRoute.FindSubmatch(body)
+	switch {
+	case r.Doing != "" && strings.Contains(r.Words, "not supported for serverless accounts"):
+		r.Kind = Serverless
+	case r.Doing != "" && strings.Contains(r.Words, "valid throughput values"):
+		r.Kind = NotAllowed
+	case r.Status == http.StatusForbidden && route != nil:
+		r.Kind, r.Route = Firewall, string(route[1])
 		if address := blockedAddress.FindSubmatch(body); address != nil {
 			r.Address = string(address[1])
 		}
 	}
-	return r
 }
 
 // maxWords is the maximum length of the service's message in a Refusal, in characters.
@@ -176,30 +184,14 @@ func wordsOf(body json.RawMessage) (words string) {
 	return words
 }
 
-// subject names what a request was about, for messages.
-type subject struct {
-	container Container // its ID is "" for a database, and both for the account
-	leases    bool      // whether it is read as a lease container
-	doing     Doing     // to its throughput; "" = nothing
-}
-
-// Doing is what is done to the throughput of a container or database.
-type Doing string
-
-// What can be done to it.
-const (
-	Reading   Doing = "read"
-	Replacing Doing = "replace"
-)
-
 // reading returns what was to be done, as an infinitive.
-func (s subject) reading() string {
+func (s Subject) reading() string {
 	switch {
-	case s.doing != "":
-		return string(s.doing) + " the throughput of " + s.named()
-	case s.leases:
-		return "query the leases in " + s.container.String()
-	case s.container.Database != "":
+	case s.Doing != "":
+		return s.Doing + " the throughput of " + s.named()
+	case s.Leases:
+		return "query the leases in " + s.Container.String()
+	case s.Container.Database != "":
 		return "read " + s.named()
 	default:
 		return "read the account's metadata"
@@ -207,103 +199,87 @@ func (s subject) reading() string {
 }
 
 // named names a container or a database.
-func (s subject) named() string {
-	if s.container.ID == "" {
-		return "database " + s.container.Database
+func (s Subject) named() string {
+	if s.Container.ID == "" {
+		return "database " + s.Container.Database
 	}
-	return "container " + s.container.String()
+	return "container " + s.Container.String()
 }
 
 // missing names what was asked for, and where it should be.
-func (s subject) missing() string {
-	kind := "container "
-	if s.leases {
-		kind = "lease container "
-	}
+func (s Subject) missing() string {
 	switch {
-	case s.container.ID != "":
-		return kind + s.container.ID + " in database " + s.container.Database
-	case s.container.Database != "":
+	case s.Container.ID != "" && s.Leases:
+		return "lease container " + s.Container.ID + " in database " + s.Container.Database
+	case s.Container.ID != "":
+		return "container " + s.Container.ID + " in database " + s.Container.Database
+	case s.Container.Database != "":
 		return s.named() + " in the account"
 	}
 	return "such account"
 }
 
-// sentences are what a kind of refusal is called in a Cause, what it means, and what to do about it. What is
-// in braces differs: sentence has a list.
-type sentences struct{ word, meaning, advice string }
-
-var sentencesOf = map[RefusalKind]sentences{
-	Rejected: {
-		"the request is rejected", "the account rejects the request to {do}",
-		"check databaseId, containerId and leaseContainerId, and that the leases there are those of this container",
-	},
-	NotPermitted: {"not permitted", "the identity is not permitted to {do}", "give it the role Cosmos DB Built-in Data Reader there"},
-	KeyRefused:   {"the key is refused", "the key in setting {setting} is refused", "put a valid key into setting {setting}"},
-	KeysDisabled: {"keys are not accepted", "the account does not accept keys", "set {setting}__accountEndpoint in place of the key, to use an identity"},
-	Firewall: {
-		"the firewall", "the account's firewall refuses {network}, which comes through the {route}",
-		"let this network through the account's firewall",
-	},
-	Forbidden: {
-		"forbidden", "the account forbids to {do}: its firewall does, or this machine's clock is far off",
-		"let this network through the account's firewall, and check the clock",
-	},
-	Missing:     {"not found", "there is no {missing}", "correct databaseId and containerId"},
-	Throttled:   {"throttled", "the account throttles: request units are used up, and it would not {do}", "raise its throughput, or poll less often"},
-	Unavailable: {"it cannot answer", "the account could not {do}", "the next poll tries again; if this lasts, look at the health of the account"},
-	Serverless: {
-		"serverless", "the account is serverless: each request is billed, and nothing is provisioned",
-		"leave throughput out for what is in this account",
-	},
-	SharedThroughput: {
-		"shared throughput", "{it} has no throughput of its own, it shares that of database {database}",
-		"name the database alone, without the container, or give the container throughput of its own",
-	},
-	NoThroughput: {"no throughput", "{it} has no throughput, or does not exist", "give it throughput of its own, or leave it out"},
-	NotAllowed:   {"not allowed", "the service does not allow that throughput for {it}", "keep min and max within what the service allows"},
-	Changed:      {"changed", "somebody else changed the throughput of {it} meanwhile", "it is left alone; the next poll reads it again"},
-}
-
-// sentence fills in what a sentence leaves open.
-func (r *Refusal) sentence(text string) string {
-	about := subject{r.Container, r.Leases, r.Doing}
-	return strings.NewReplacer(
-		"{it}", about.named(), "{missing}", about.missing(), "{do}", about.reading(), "{setting}", r.Setting, "{database}", r.Container.Database,
-		"{network}", cmp.Or(r.Address, "this network"), "{route}", string(r.Route),
-	).Replace(text)
-}
-
-// Meaning returns what the answer means, with its status.
-func (r *Refusal) Meaning() string {
-	meaning := r.sentence(sentencesOf[r.Kind].meaning)
-	switch {
-	case r.Status == 0:
-		return meaning
-	case r.Substatus == 0:
-		return fmt.Sprintf("%s (%d)", meaning, r.Status)
-	}
-	return fmt.Sprintf("%s (%d/%d)", meaning, r.Status, r.Substatus)
-}
-
 // pageOfThroughput is what an identity needs to read and replace throughput.
 const pageOfThroughput = "(https://github.com/feedscale/feedscale/blob/main/docs/throughput.md)"
 
+// says returns what the refusal is called in a Cause, what it means, and what to do about it.
+func (r *Refusal) says() (word, meaning, advice string) {
+	it, do := r.named(), r.reading()
+	switch r.Kind {
+	case NotPermitted:
+		advice = "give it the role Cosmos DB Built-in Data Reader there"
+		if r.Manager {
+			advice = "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings " + pageOfThroughput
+		} else if r.Doing != "" {
+			advice = "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager " + pageOfThroughput
+		}
+		return "not permitted", "the identity is not permitted to " + do, advice
+	case KeyRefused:
+		return "the key is refused", "the key in setting " + r.Setting + " is refused", "put a valid key into setting " + r.Setting
+	case KeysDisabled:
+		return "keys are not accepted", "the account does not accept keys", "set " + r.Setting + "__accountEndpoint in place of the key, to use an identity"
+	case Firewall:
+		return "the firewall", "the account's firewall refuses " + cmp.Or(r.Address, "this network") + ", which comes through the " + r.Route,
+			"let this network through the account's firewall"
+	case Forbidden:
+		return "forbidden", "the account forbids to " + do + ": its firewall does, or this machine's clock is far off",
+			"let this network through the account's firewall, and check the clock"
+	case Missing:
+		if advice = "correct databaseId and containerId"; r.Leases {
+			advice = "correct leaseContainerId, or create it"
+		}
+		return "not found", "there is no " + r.missing(), advice
+	case Throttled:
+		if advice = "raise its throughput, or poll less often"; r.Doing != "" {
+			advice = "the next poll tries again"
+		}
+		return "throttled", "the account throttles: request units are used up, and it would not " + do, advice
+	case Unavailable:
+		return "it cannot answer", "the account could not " + do, "the next poll tries again; if this lasts, look at the health of the account"
+	case Serverless:
+		return "serverless", "the account is serverless: each request is billed, and nothing is provisioned",
+			"leave throughput out for what is in this account"
+	case SharedThroughput:
+		return "shared throughput", it + " has no throughput of its own, it shares that of database " + r.Container.Database,
+			"name the database alone, without the container, or give the container throughput of its own"
+	case NoThroughput:
+		if advice = "give it throughput of its own, or leave it out"; r.Manager {
+			advice = "check " + r.Setting + "__resourceId and the names of database and container"
+		}
+		return "no throughput", it + " has no throughput, or does not exist", advice
+	case NotAllowed:
+		return "not allowed", "the service does not allow that throughput for " + it, "keep min and max within what the service allows"
+	case Changed:
+		return "changed", "somebody else changed the throughput of " + it + " meanwhile", "it is left alone; the next poll reads it again"
+	}
+	return "the request is rejected", "the account rejects the request to " + do,
+		"check databaseId, containerId and leaseContainerId, and that the leases there are those of this container"
+}
+
 // Advice returns what to do about it.
 func (r *Refusal) Advice() string {
-	switch {
-	case r.Kind == NotPermitted && r.Manager:
-		return "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings " + pageOfThroughput
-	case r.Kind == NotPermitted && r.Doing != "":
-		return "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager " + pageOfThroughput
-	case r.Kind == NoThroughput && r.Manager:
-		return "check " + r.Setting + "__resourceId and the names of database and container"
-	case r.Kind == Missing && r.Leases:
-		return "correct leaseContainerId, or create it"
-	case r.Kind == Throttled && r.Doing != "":
-		return "the next poll tries again"
-	}
-	return r.sentence(sentencesOf[r.Kind].advice)
+	_, _, advice := r.says()
+	return advice
 }
 
 // dataReader is the id of the role Cosmos DB Built-in Data Reader, the same in every account.
@@ -323,9 +299,9 @@ func (r *Refusal) Command() string {
 			"--principal-id", azurecli.Principal, "--role-definition-id", dataReader)
 	case r.Kind == KeyRefused:
 		return azurecli.InGroup("cosmosdb keys list", "--name", name, "--type", "connection-strings")
-	case r.Route == ServiceEndpoint:
+	case r.Route == "service endpoint":
 		return azurecli.InGroup("cosmosdb network-rule add", "--name", name, "--virtual-network", "VNET", "--subnet", "SUBNET")
-	case r.Route == PrivateEndpoint:
+	case r.Route == "private endpoint":
 		return azurecli.InGroup("cosmosdb private-endpoint-connection approve", "--account-name", name, "--name", "CONNECTION")
 	case r.Kind == Firewall || r.Kind == Forbidden:
 		return azurecli.InGroup("cosmosdb update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(r.Address, azurecli.Address))
@@ -341,13 +317,20 @@ func (r *Refusal) Command() string {
 	return ""
 }
 
-// Detail returns the service's own message, if there is one, and what it means. If something is missing,
-// the message says no more than the meaning and is left out.
+// Detail returns the service's own message, if there is one, and what it means, with the status. If something is
+// missing, the message says no more than the meaning and is left out.
 func (r *Refusal) Detail() string {
-	if r.Words == "" || r.Kind == Missing {
-		return r.Meaning()
+	_, meaning, _ := r.says()
+	switch {
+	case r.Substatus != 0:
+		meaning += fmt.Sprintf(" (%d/%d)", r.Status, r.Substatus)
+	case r.Status != 0:
+		meaning += fmt.Sprintf(" (%d)", r.Status)
 	}
-	return fmt.Sprintf("it says %q: %s", r.Words, r.Meaning())
+	if r.Words == "" || r.Kind == Missing {
+		return meaning
+	}
+	return fmt.Sprintf("it says %q: %s", r.Words, meaning)
 }
 
 // Is reports that a container does not exist.
@@ -363,12 +346,13 @@ const effect = "could not be measured"
 
 // Cause returns the account that refuses, or the container of it, and how.
 func (r *Refusal) Cause() changefeed.Cause {
-	c := changefeed.Cause{Of: "account " + r.Account, Effect: effect, Remedy: r.Advice(), Says: "refuses (" + sentencesOf[r.Kind].word + ")"}
+	word, _, advice := r.says()
+	c := changefeed.Cause{Of: "account " + r.Account, Effect: effect, Remedy: advice, Says: "refuses (" + word + ")"}
 	if r.Container.Database != "" {
-		c.Part = subject{container: r.Container}.named()
+		c.Part = r.named()
 	}
 	if r.Status != 0 {
-		c.Says = fmt.Sprintf("refuses (%d, %s)", r.Status, sentencesOf[r.Kind].word)
+		c.Says = fmt.Sprintf("refuses (%d, %s)", r.Status, word)
 	}
 	if command := r.Command(); command != "" {
 		c.Remedy += ": " + command

@@ -59,7 +59,7 @@ func newSlots(next policy.Transporter, size int) *slots {
 func (s *slots) Do(r *http.Request) (*http.Response, error) {
 	c := callOf(r.Context())
 	for {
-		t, err := s.take(r.Context(), c.about.container, c.feed)
+		t, err := s.take(r.Context(), c.about.Container, c.feed)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -31,34 +30,34 @@ type Throughput struct {
 func (a *Account) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
 	asked := call{primary: true}
 	defer func() { t.Usage = asked.Usage }()
-	return ownOrShared(c, func(about subject) (Throughput, error) {
+	return ownOrShared(c, func(about Subject) (Throughput, error) {
 		asked.about = about
 		return a.readThroughput(ctx, &asked)
 	})
 }
 
 // ownOrShared reads the throughput of a container. If it has none, the database says whether it shares that.
-func ownOrShared(c Container, read func(about subject) (Throughput, error)) (Throughput, error) {
-	t, err := read(subject{container: c, doing: Reading})
+func ownOrShared(c Container, read func(about Subject) (Throughput, error)) (Throughput, error) {
+	t, err := read(Subject{Container: c, Doing: reading})
 	refusal, ok := errors.AsType[*Refusal](err)
 	if !ok || refusal.Kind != NoThroughput || c.ID == "" {
 		return t, err
 	}
-	if _, err := read(subject{container: Container{Database: c.Database}, doing: Reading}); err == nil {
+	if _, err := read(Subject{Container: Container{Database: c.Database}, Doing: reading}); err == nil {
 		refusal.Kind = SharedThroughput
 	}
 	return t, refusal
 }
 
 func (a *client) readThroughput(ctx context.Context, asked *call) (Throughput, error) {
-	of, err := a.throughputOf(asked.about.container)
+	of, err := a.throughputOf(asked.about.Container)
 	if err != nil {
 		return Throughput{}, err
 	}
 	response, err := of.ReadThroughput(asked.in(ctx), nil)
 	if none, ok := errors.AsType[*azcore.ResponseError](err); ok && none.RawResponse != nil {
 		// azcosmos makes this error of an empty list of offers.
-		return Throughput{}, &Refusal{Kind: NoThroughput, Account: a.host, Setting: a.setting, Container: asked.about.container, Doing: Reading}
+		return Throughput{}, &Refusal{Kind: NoThroughput, Account: a.host, Setting: a.setting, Subject: asked.about}
 	}
 	return a.throughput(asked, response, err)
 }
@@ -67,7 +66,7 @@ func (a *client) readThroughput(ctx context.Context, asked *call) (Throughput, e
 // second. Manual stays manual, and autoscaled autoscaled. The error is a *Refusal of kind Changed if
 // it is no longer what was read, and NotAllowed if the service does not allow it.
 func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (t Throughput, err error) {
-	asked := call{about: subject{container: c, doing: Replacing}, primary: true}
+	asked := call{about: Subject{Container: c, Doing: replacing}, primary: true}
 	defer func() { t.Usage = asked.Usage }()
 	of, err := a.throughputOf(c)
 	if err != nil {
@@ -115,19 +114,4 @@ func (a *client) throughput(asked *call, response azcosmos.ThroughputResponse, e
 		return Throughput{}, fmt.Errorf("account %s: the answer about the throughput of %s is no offer with a throughput and an _etag", a.host, asked.about.named())
 	}
 	return t, nil
-}
-
-// aboutThroughput tells the refusals apart that only the service's words do: both are a 400
-// (https://github.com/Azure/azure-sdk-for-java/issues/18776,
-// https://github.com/microsoft/vscode-cosmosdb/issues/1865).
-func (r *Refusal) aboutThroughput() {
-	if r.Doing == "" {
-		return
-	}
-	switch {
-	case strings.Contains(r.Words, "not supported for serverless accounts"):
-		r.Kind = Serverless
-	case strings.Contains(r.Words, "valid throughput values"):
-		r.Kind = NotAllowed
-	}
 }
