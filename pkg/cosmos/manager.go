@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,7 +58,6 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 		o.Client.Cloud = cloudOf(strings.ToLower(o.Host))
 	}
 	o.Client.Retry.TryTimeout = cmp.Or(o.Client.Retry.TryTimeout, answerTimeout)
-	o.Client.PerRetryPolicies = append(slices.Clip(o.Client.PerRetryPolicies), countPolicy{})
 	client, err := arm.NewClient("feedscale", "v1.0.0", o.Credential, &arm.ClientOptions{
 		ClientOptions:         o.Client,
 		DisableRPRegistration: true, // where an account exists, its resource provider is registered
@@ -68,15 +66,6 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 		return nil, fmt.Errorf("making a client of Azure Resource Manager: %w", err)
 	}
 	return &Manager{client: client, id: strings.TrimSuffix(o.ResourceID, "/"), name: id.Name, setting: o.Setting}, nil
-}
-
-// countPolicy counts each try of Azure Resource Manager.
-type countPolicy struct{}
-
-func (countPolicy) Do(r *policy.Request) (*http.Response, error) {
-	response, err := r.Next()
-	callOf(r.Raw().Context()).count(response, err)
-	return response, err
 }
 
 // cloudOf returns the cloud of an account, by the domain of its endpoint.
@@ -109,18 +98,16 @@ type autoscale struct {
 }
 
 // ReadThroughput is as that of Account.
-func (m *Manager) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
-	var cost call
-	defer func() { t.Usage = cost.Usage }()
-	return ownOrShared(c, func(about Subject) (Throughput, error) { return m.read(cost.in(ctx), about) })
+func (m *Manager) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
+	return ownOrShared(c, func(about Subject) (Throughput, error) { return m.read(ctx, about) })
 }
 
 func (m *Manager) read(ctx context.Context, about Subject) (t Throughput, err error) {
-	answer, err := m.send(ctx, http.MethodGet, about, nil, http.StatusOK)
+	var s settings
+	answer, err := m.send(ctx, http.MethodGet, about, nil)
 	if err != nil {
 		return t, err
 	}
-	var s settings
 	r := &s.Properties.Resource
 	if err := runtime.UnmarshalAsJSON(answer, &s); err != nil || r.Throughput <= 0 && r.Autoscale == nil {
 		return t, fmt.Errorf("account %s: the answer about the throughput of %s has none: the next poll asks again", m.name, about.named())
@@ -136,18 +123,15 @@ func (m *Manager) read(ctx context.Context, about Subject) (t Throughput, err er
 // ReplaceThroughput is as that of Account, but for a change of somebody else: Azure Resource Manager has
 // no condition for a write, so the throughput is read again at once before it. What is written between
 // the two is overwritten.
-func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (t Throughput, err error) {
-	var cost call
-	defer func() { t.Usage = cost.Usage }()
-	ctx = cost.in(ctx)
+func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (Throughput, error) {
 	about := Subject{Container: c, Doing: replacing}
 	now, err := m.read(ctx, about)
 	if err != nil {
 		return Throughput{}, err
 	}
 	if now.RUPerSecond != from.RUPerSecond || now.Autoscale != from.Autoscale {
-		changed := m.refusal(about, http.StatusPreconditionFailed)
-		changed.Status = 0 // no answer said it
+		changed := m.refusal(about, 0) // no answer said it
+		changed.Kind = Changed
 		return Throughput{}, changed
 	}
 	var wanted settings
@@ -156,7 +140,7 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 	} else {
 		wanted.Properties.Resource.Throughput = ruPerSecond
 	}
-	answer, err := m.send(ctx, http.MethodPut, about, wanted, http.StatusOK, http.StatusAccepted)
+	answer, err := m.send(ctx, http.MethodPut, about, &wanted)
 	if err != nil {
 		return Throughput{}, err
 	}
@@ -175,25 +159,21 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 	return Throughput{}, m.failed(about, err)
 }
 
-// send sends a request about the throughput of a container or database. An answer with any other status than
-// those that are good is an error.
-func (m *Manager) send(ctx context.Context, method string, about Subject, body any, good ...int) (answer *http.Response, err error) {
+// send sends a request about the throughput of a container or database.
+func (m *Manager) send(ctx context.Context, method string, about Subject, body *settings) (answer *http.Response, err error) {
 	path := m.id + "/sqlDatabases/" + url.PathEscape(about.Container.Database)
 	if about.Container.ID != "" {
 		path += "/containers/" + url.PathEscape(about.Container.ID)
 	}
 	request, err := runtime.NewRequest(ctx, method, m.client.Endpoint()+path+"/throughputSettings/default?api-version="+managerVersion)
-	if err != nil {
-		return nil, err
-	}
-	request.Raw().Header.Set("Accept", "application/json")
-	if body != nil {
+	if err == nil && body != nil {
 		err = runtime.MarshalAsJSON(request, body)
 	}
 	if err == nil {
+		request.Raw().Header.Set("Accept", "application/json")
 		answer, err = m.client.Pipeline().Do(request)
 	}
-	if err == nil && !runtime.HasStatusCode(answer, good...) {
+	if err == nil && !runtime.HasStatusCode(answer, http.StatusOK, http.StatusAccepted) {
 		err = runtime.NewResponseError(answer)
 	}
 	if err != nil {
@@ -209,31 +189,25 @@ func (m *Manager) refusal(about Subject, status int) *Refusal {
 	return r
 }
 
-// failed turns the error of a request into one that says what to do.
+// failed turns the error of a request into one that says what to do: a Refusal if Azure Resource Manager
+// answered, which has the account's own answer in its words. That of a change that failed comes with a 200,
+// and a code that stands for the status (https://github.com/pulumi/pulumi-azure-native/issues/4189).
 func (m *Manager) failed(about Subject, err error) error {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	switch {
 	case ok && answer.RawResponse != nil:
-		return m.refused(about, answer)
+		r := m.refusal(about, answer.StatusCode)
+		if r.Kind == Missing {
+			r.Kind = NoThroughput
+		} else if r.Status == http.StatusConflict || r.Status == http.StatusOK && answer.ErrorCode == "PreconditionFailed" {
+			r.Kind = Changed
+		}
+		r.quote(answer.RawResponse)
+		return r
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("account %s: Azure Resource Manager did not answer in time, to %s: the next poll tries again: %w", m.name, about.reading(), ctxError(err))
 	case is[nonRetriable](err):
 		return fmt.Errorf("there is no token for Azure Resource Manager, to %s: switch on the managed identity of this app, or locally sign in with az login", about.reading())
 	}
 	return fmt.Errorf("account %s: Azure Resource Manager cannot be reached, to %s: check the network", m.name, about.reading())
-}
-
-// refused returns the Refusal of an answer of Azure Resource Manager, which has the account's own answer
-// in its words. That of a change that failed comes with a 200, and a code that stands for the status
-// (https://github.com/pulumi/pulumi-azure-native/issues/4189).
-func (m *Manager) refused(about Subject, answer *azcore.ResponseError) *Refusal {
-	r := m.refusal(about, answer.StatusCode)
-	switch {
-	case r.Kind == Missing:
-		r.Kind = NoThroughput
-	case r.Status == http.StatusConflict || r.Status == http.StatusOK && answer.ErrorCode == "PreconditionFailed":
-		r.Kind = Changed
-	}
-	r.quote(answer.RawResponse)
-	return r
 }

@@ -16,8 +16,8 @@ type Throughput struct {
 	Minimum     int  // the least that the service allows it to be; 0 if it does not say
 	Pending     bool // the service is not done with making it so
 
-	// Usage is what the call that returns it has cost, also if that fails. Azure Resource Manager
-	// charges no request units.
+	// Usage is what the call that returns it has cost, also if that fails. Requests of Azure Resource Manager
+	// are none of the account's: they do not count.
 	Usage Usage
 
 	offer azcosmos.ThroughputProperties // zero if Azure Resource Manager was asked
