@@ -44,15 +44,23 @@ const (
 // feed read reserves its expected charge before it is sent, so that many at once cannot spend what one of
 // them may. Lookups go first: they wait for no feed read, and their charge delays those.
 type budget struct {
-	next   policy.Transporter
-	whole  float64      // request units a second, for all processes that share it; 0 = unlimited
-	among  atomic.Int64 // processes that share it; 0 = 1
-	queue  queue        // whose first waits for the budget
-	mu     sync.Mutex
-	saved  float64               // request units that may be spent; below 0 what was spent too early
-	at     time.Time             // when saved was right
-	charge map[Container]float64 // request units of a feed read, a moving mean for each container
-	usual  float64               // the same for all of them; 0 before the first answer
+	next  policy.Transporter
+	whole float64      // request units a second, for all processes that share it; 0 = unlimited
+	among atomic.Int64 // processes that share it; 0 = 1
+
+	mu      sync.Mutex
+	saved   float64               // request units that may be spent; below 0 what was spent too early
+	at      time.Time             // when saved was right
+	charge  map[Container]float64 // request units of a feed read, a moving mean for each container
+	usual   float64               // the same for all of them; 0 before the first answer
+	busy    bool                  // a read waits for the budget
+	waiting []waiter              // for their turn to do so
+}
+
+// waiter is a read that waits for its turn.
+type waiter struct {
+	measured time.Time
+	called   chan struct{}
 }
 
 func newBudget(next policy.Transporter, whole float64) *budget {
@@ -89,8 +97,8 @@ func (b *budget) reserve(ctx context.Context, c Container) (reserved float64, de
 		patience, cancel = context.WithDeadline(ctx, until)
 		defer cancel()
 	}
-	if b.queue.enter(patience) {
-		defer b.queue.leave()
+	if b.enter(patience) {
+		defer b.leave()
 		for patience.Err() == nil {
 			wait, reserved := b.tryReserve(time.Now(), c)
 			if wait == 0 {
@@ -149,53 +157,42 @@ func (b *budget) spend(c *call, reserved, charge float64) {
 	b.charge[c.about.Container], b.usual = mean(b.charge[c.about.Container]), mean(b.usual)
 }
 
-// queue lets one read at a time wait for the budget. Of the others, the one is next that was measured the
-// longest ago: else chance would leave out the same ones in tick after tick.
-type queue struct {
-	mu      sync.Mutex
-	busy    bool
-	waiting []*waiter
-}
-
-type waiter struct {
-	measured time.Time
-	called   chan struct{}
-}
-
-// enter waits for the turn; it is false if the context ends before.
-func (q *queue) enter(ctx context.Context) bool {
-	q.mu.Lock()
-	if !q.busy {
-		q.busy = true
-		q.mu.Unlock()
-		return true
-	}
-	w := &waiter{called: make(chan struct{})}
+// enter lets one read at a time wait for the budget; it is false if the context ends before. Of the others,
+// the one is next that was measured the longest ago: else chance would leave out the same ones in tick after
+// tick.
+func (b *budget) enter(ctx context.Context) bool {
+	w := waiter{called: make(chan struct{})}
 	w.measured, _ = ctx.Value(measuredKey{}).(time.Time)
-	q.waiting = append(q.waiting, w)
-	q.mu.Unlock()
+	b.mu.Lock()
+	b.waiting = append(b.waiting, w)
+	b.call()
+	b.mu.Unlock()
 	select {
 	case <-w.called:
 		return true
 	case <-ctx.Done():
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	at := slices.Index(q.waiting, w)
-	if at >= 0 {
-		q.waiting = slices.Delete(q.waiting, at, at+1)
-	}
-	return at < 0 // it was called meanwhile
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := len(b.waiting)
+	b.waiting = slices.DeleteFunc(b.waiting, func(other waiter) bool { return other == w })
+	return len(b.waiting) == before // it was called meanwhile
 }
 
 // leave hands the turn on.
-func (q *queue) leave() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.busy = len(q.waiting) > 0; !q.busy {
-		return
+func (b *budget) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.busy = false
+	b.call()
+}
+
+// call calls the next one unless another one has its turn. The mutex is held.
+func (b *budget) call() {
+	if !b.busy && len(b.waiting) > 0 {
+		next := slices.MinFunc(b.waiting, func(a, b waiter) int { return a.measured.Compare(b.measured) })
+		b.waiting = slices.DeleteFunc(b.waiting, func(w waiter) bool { return w == next })
+		b.busy = true
+		close(next.called)
 	}
-	next := slices.MinFunc(q.waiting, func(a, b *waiter) int { return a.measured.Compare(b.measured) })
-	close(next.called)
-	q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool { return w == next })
 }

@@ -26,7 +26,8 @@ var Shop = Container{"shop", "orders"}
 // Enter takes a slot for a lookup.
 func (p Pace) Enter(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
-	t, err := p.slots.take(ctx, Shop, false)
+	t := &ticket{cancel: func() {}}
+	err := p.slots.take(ctx, t, Shop)
 	if err == nil {
 		*p.held = append(*p.held, t)
 	}
@@ -41,7 +42,7 @@ func (p Pace) Leave(throttled bool, charge float64) {
 			status = http.StatusTooManyRequests
 		}
 		*p.held = held[1:]
-		p.slots.give(held[0], &http.Response{StatusCode: status}, false, 0)
+		p.slots.give(held[0], &http.Response{StatusCode: status}, false)
 	}
 	p.spend(&call{about: Subject{Container: Shop}}, 0, charge)
 }

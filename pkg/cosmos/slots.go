@@ -25,8 +25,7 @@ type slots struct {
 
 	mu         sync.Mutex
 	containers map[Container]*share
-	held       []*ticket // oldest first
-	waiting    []*ticket // oldest first
+	tickets    []*ticket // oldest first
 	watched    bool      // while some wait
 }
 
@@ -44,12 +43,18 @@ type share struct {
 type ticket struct {
 	*share
 	feed    bool               // it is for a page of the feed
-	holds   bool               // it has a slot
+	cancel  context.CancelFunc // of the request
 	granted chan struct{}      // closed when it gets its slot; nil if it need not wait
-	cancel  context.CancelFunc // of the request; nil until it begins
-	at      time.Time          // when it began; zero until then
-	began   bool               // its answer has begun, or it writes: it does not give its slot up any more
+	at      time.Time          // when it got its slot; zero until then
+	keeps   bool               // it never gives its slot up: its answer has begun, or a write might be made twice
 	cut     bool               // it gave its slot up
+}
+
+func (t *ticket) holds() bool { return !t.at.IsZero() }
+
+// mayHold reports whether it waits, and its container may hold another slot.
+func (t *ticket) mayHold(failing bool) bool {
+	return !t.holds() && t.failing == failing && t.held < t.limit
 }
 
 func newSlots(next policy.Transporter, size int) *slots {
@@ -59,39 +64,34 @@ func newSlots(next policy.Transporter, size int) *slots {
 func (s *slots) Do(r *http.Request) (*http.Response, error) {
 	c := callOf(r.Context())
 	for {
-		t, err := s.take(r.Context(), c.about.Container, c.feed)
-		if err != nil {
+		ctx, cancel := context.WithCancel(r.Context())
+		t := &ticket{feed: c.feed, cancel: cancel, keeps: r.Method == http.MethodPut}
+		if err := s.take(ctx, t, c.about.Container); err != nil {
+			cancel()
 			return nil, err
 		}
-		response, err := s.try(r, c, t)
-		if t.cut && err != nil && r.Context().Err() == nil {
-			continue
+		response, err := s.try(ctx, r, c, t)
+		if !t.cut || err == nil || r.Context().Err() != nil {
+			return response, err
 		}
-		return response, err
 	}
 }
 
 // try sends a request once. An answer that is not read as it comes has its whole body.
-func (s *slots) try(r *http.Request, c *call, t *ticket) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(r.Context())
+func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*http.Response, error) {
+	cancel := t.cancel
 	if limit := cmp.Or(min(c.look, c.timeout), c.look, c.timeout); limit > 0 {
-		ctx, cancel = context.WithTimeout(r.Context(), limit)
+		ctx, cancel = context.WithTimeout(ctx, limit)
 	}
-	began := time.Now()
-	s.mu.Lock()
-	t.at, t.cancel, t.began = began, cancel, r.Method == http.MethodPut // a write that gave its slot up might be made twice
-	if t.cut {
-		cancel()
-	}
-	s.mu.Unlock()
 	response, err := s.next.Do(r.WithContext(ctx))
 	end := func() {
 		cancel()
-		s.give(t, response, r.Context().Err() == context.Canceled, time.Since(began))
+		t.cancel()
+		s.give(t, response, r.Context().Err() == context.Canceled)
 	}
 	if err == nil && c.feed && response.StatusCode < http.StatusBadRequest {
 		s.mu.Lock()
-		t.began = true
+		t.keeps = true
 		s.mu.Unlock()
 		response.Body = ending{response.Body, end}
 		return response, nil
@@ -101,95 +101,75 @@ func (s *slots) try(r *http.Request, c *call, t *ticket) (*http.Response, error)
 	}
 	if err != nil {
 		response = nil
-		c.hung = c.hung || time.Since(began) >= shortLook
+		c.hung = c.hung || time.Since(t.at) >= shortLook
 	}
 	end()
 	return response, err
 }
 
 // take waits for a slot.
-func (s *slots) take(ctx context.Context, c Container, feed bool) (*ticket, error) {
+func (s *slots) take(ctx context.Context, t *ticket, c Container) error {
 	s.mu.Lock()
-	of := s.containers[c]
-	if of == nil {
-		of = &share{limit: s.size}
-		s.containers[c] = of
+	if t.share = s.containers[c]; t.share == nil {
+		t.share = &share{limit: s.size}
+		s.containers[c] = t.share
 	}
-	t := &ticket{share: of, feed: feed}
-	s.waiting = append(s.waiting, t)
-	if s.grant(); t.holds {
+	s.tickets = append(s.tickets, t)
+	s.grant()
+	if t.holds() {
 		s.mu.Unlock()
-		return t, nil
+		return nil
 	}
 	t.granted = make(chan struct{})
 	s.watch()
 	s.mu.Unlock()
 	select {
 	case <-t.granted:
-		return t, nil
+		return nil
 	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.remove(t)
+		return ctx.Err()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.remove(t)
-	return nil, ctx.Err()
 }
 
-// grant gives free slots to those that wait, the oldest first: containers that fail after the others. The
-// mutex is held, here and below.
+// grant gives free slots to those that wait, the oldest first: containers that fail after the others. What
+// these hold beyond their part they give up. The mutex is held, here and below.
 func (s *slots) grant() {
-	taken := s.failing()
-	for _, failing := range [...]bool{false, true} {
-		for i := 0; i < len(s.waiting) && len(s.held) < s.size; {
-			t := s.waiting[i]
-			if t.failing != failing || t.share.held >= t.limit || failing && taken >= s.part() {
-				i++
-				continue
-			}
-			if failing {
-				taken++
-			}
-			s.waiting = slices.Delete(s.waiting, i, i+1)
-			s.held, t.holds = append(s.held, t), true
-			t.share.held++
-			if t.granted != nil {
-				close(t.granted)
+	held, failing, part := 0, 0, max(1, s.size/2)
+	for _, t := range s.tickets {
+		if t.holds() {
+			held++
+			if t.failing {
+				failing++
 			}
 		}
 	}
-	s.makeWay()
-}
-
-// part is how many slots containers that fail may hold together.
-func (s *slots) part() int { return max(1, s.size/2) }
-
-// makeWay has containers that fail give up what they hold beyond their part.
-func (s *slots) makeWay() {
-	over := s.failing() - s.part()
-	if s.size == 1 && len(s.held) == 1 && slices.ContainsFunc(s.waiting, func(t *ticket) bool { return !t.failing && t.share.held < t.limit }) {
-		over = s.failing()
-	}
-	for _, t := range s.held {
-		if over <= 0 {
-			return
-		}
-		if t.failing && !t.began {
-			over--
-			if t.cut = true; t.cancel != nil {
-				t.cancel()
+	for _, class := range [...]bool{false, true} {
+		for i := 0; i < len(s.tickets) && held < min(s.size, len(s.tickets)); i++ {
+			if t := s.tickets[i]; t.mayHold(class) && (!class || failing < part) {
+				if held++; class {
+					failing++
+				}
+				t.at = time.Now()
+				t.share.held++
+				if t.granted != nil {
+					close(t.granted)
+				}
 			}
 		}
 	}
-}
-
-// failing counts the slots that containers hold that fail.
-func (s *slots) failing() (n int) {
-	for _, t := range s.held {
-		if t.failing {
-			n++
+	if s.size == 1 && slices.ContainsFunc(s.tickets, func(t *ticket) bool { return t.mayHold(false) }) {
+		part = 0
+	}
+	for i := 0; failing > part && i < len(s.tickets); i++ {
+		if t := s.tickets[i]; t.holds() && t.failing && !t.keeps {
+			failing--
+			t.cut = true
+			t.cancel()
 		}
 	}
-	return n
 }
 
 func (s *slots) failingOf(c Container) bool {
@@ -201,7 +181,7 @@ func (s *slots) failingOf(c Container) bool {
 
 // watch looks for late requests while others wait.
 func (s *slots) watch() {
-	if s.watched || len(s.waiting) == 0 {
+	if s.watched || !slices.ContainsFunc(s.tickets, func(t *ticket) bool { return !t.holds() }) {
 		return
 	}
 	s.watched = true
@@ -209,8 +189,8 @@ func (s *slots) watch() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.watched = false
-		for _, t := range s.held {
-			if !t.began && !t.at.IsZero() && time.Since(t.at) >= max(shortLook, 2*t.slow) {
+		for _, t := range s.tickets {
+			if t.holds() && !t.keeps && time.Since(t.at) >= max(shortLook, 2*t.slow) {
 				t.fail()
 			}
 		}
@@ -219,8 +199,8 @@ func (s *slots) watch() {
 	})
 }
 
-// give ends a request.
-func (s *slots) give(t *ticket, response *http.Response, givenUp bool, took time.Duration) {
+// give ends a request that had a slot.
+func (s *slots) give(t *ticket, response *http.Response, givenUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -231,7 +211,7 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool, took time
 		if t.feed || !t.feeds {
 			t.failing, t.feeds = false, false
 		}
-		t.slow = max(took, t.slow*9/10)
+		t.slow = max(time.Since(t.at), t.slow*9/10)
 		t.adapt(response.StatusCode == http.StatusTooManyRequests, s.size)
 	}
 	s.remove(t)
@@ -252,12 +232,9 @@ func (s *share) adapt(throttled bool, most int) {
 
 // remove takes a ticket out, whether it has a slot or waits for one.
 func (s *slots) remove(t *ticket) {
-	is := func(other *ticket) bool { return other == t }
-	if !t.holds {
-		s.waiting = slices.DeleteFunc(s.waiting, is)
-		return
+	s.tickets = slices.DeleteFunc(s.tickets, func(other *ticket) bool { return other == t })
+	if t.holds() {
+		t.held--
+		s.grant()
 	}
-	s.held, t.holds = slices.DeleteFunc(s.held, is), false
-	t.share.held--
-	s.grant()
 }
