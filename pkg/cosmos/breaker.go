@@ -92,14 +92,15 @@ func (h *health) ask(r *http.Request) (*http.Response, error) {
 	}
 	answered, requests, began := c.answered, c.Requests, time.Now()
 	response, err := h.next.Do(r)
-	o := reply
-	switch {
+	o := silence // a region that fails is no answer
+	switch ended := ctx.Err(); {
 	case c.Requests == requests:
 		o = nothing // it waited all the time
-	case c.answered == answered && response == nil && c.status == 0:
-		o = silenceOf(ctx, err, time.Since(began))
-	case c.answered == answered:
-		o = silence // a region that fails is no answer
+	case c.answered > answered:
+		o = reply
+	case response != nil || c.status != 0:
+	case ended == context.Canceled, ended != nil && time.Since(began) < timeToAnswer, ended == nil && !retriable(err):
+		o = nothing
 	}
 	h.leave(c, o, response != nil, err)
 	return response, err
@@ -181,18 +182,18 @@ func (h *health) leave(c *call, o outcome, response bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hangs = h.hangs || c.hung
-	switch c.breaker.note(o); o {
+	c.breaker.note(o)
+	switch o {
 	case reply:
 		delete(c.breaker.looks, c.part)
 	case silence:
 		c.breaker.looks[c.part]++
 	}
-	if c.breaker != h.account {
-		if response {
-			o = reply
-		} else if !isUnreachable(err) {
-			o = nothing
-		}
+	switch {
+	case c.breaker == h.account:
+	case response:
+		h.account.note(reply)
+	case isUnreachable(err):
 		h.account.note(o)
 	}
 	for _, b := range c.finds {
@@ -203,13 +204,13 @@ func (h *health) leave(c *call, o outcome, response bool, err error) {
 
 // note counts an outcome.
 func (b *breaker) note(o outcome) {
-	switch {
-	case o == reply:
+	switch o {
+	case reply:
 		b.failures = 0
-	case o == silence && b.failures == 0:
-		b.failures, b.since = 1, time.Now()
-	case o == silence:
-		b.failures++
+	case silence:
+		if b.failures++; b.failures == 1 {
+			b.since = time.Now()
+		}
 	}
 }
 
@@ -218,13 +219,4 @@ func (h *health) isOpenTo(c *call) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.account.isOpen() || c.breaker.isOpen()
-}
-
-// silenceOf tells a call that nobody answered from one that was given up for another reason.
-func silenceOf(ctx context.Context, err error, took time.Duration) outcome {
-	ended := ctx.Err()
-	if ended == context.Canceled || ended != nil && took < timeToAnswer || ended == nil && !retriable(err) {
-		return nothing
-	}
-	return silence
 }

@@ -54,8 +54,7 @@ func newRegions(endpoint, own string) *regions {
 func (r *regions) route(now time.Time) (reads []string, writes string, dear bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	reads = r.order
-	if len(r.avoid) > 0 {
+	if reads = r.order; len(r.avoid) > 0 {
 		reads = slices.DeleteFunc(slices.Clone(reads), func(endpoint string) bool { return now.Before(r.avoid[endpoint]) })
 	}
 	if len(reads) == 0 {
@@ -75,7 +74,7 @@ func (r *regions) markFailed(endpoint string, now time.Time) {
 }
 
 // learn takes the regions from an account's description, without those that may not be asked. It ignores
-// what is no JSON.
+// what is none.
 func (r *regions) learn(description []byte, now time.Time) {
 	var account struct {
 		Readable    []location `json:"readableLocations"`
@@ -85,22 +84,22 @@ func (r *regions) learn(description []byte, now time.Time) {
 		} `json:"userConsistencyPolicy"`
 	}
 	if json.Unmarshal(description, &account) != nil || len(account.Readable) == 0 {
-		return // an answer of somebody else: what was known stays
+		return
 	}
-	var near, far []string
+	order := []string{r.endpoint}
 	for _, l := range r.trusted(account.Readable) {
 		switch {
 		case l.Endpoint == r.endpoint:
 		case r.own != "" && regionName(l.Name) == r.own:
-			near = append(near, l.Endpoint)
+			order = slices.Insert(order, 0, l.Endpoint)
 		default:
-			far = append(far, l.Endpoint)
+			order = append(order, l.Endpoint)
 		}
 	}
 	writable := append(r.trusted(account.Writable), location{Endpoint: r.endpoint})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.order, r.learned = slices.Concat(near, []string{r.endpoint}, far), now
+	r.order, r.learned = order, now
 	r.writes = writable[0].Endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
 	r.strong = account.Consistency.Level == "Strong" || account.Consistency.Level == "BoundedStaleness"
 }
@@ -109,23 +108,18 @@ func (r *regions) learn(description []byte, now time.Time) {
 var azureDomain = regexp.MustCompile(`(?i)\.((documents|cosmos)\.azure\.[a-z]+)$`)
 
 // trusted returns the locations that may get signatures and tokens of the account (docs/security.md,
-// Limits). Their endpoints have no slash at the end.
+// Limits): with a scheme, a host and a port alone, not in clear unless the account is, and of Azure's domain
+// if the account is. Their endpoints have no slash at the end.
 func (r *regions) trusted(locations []location) (trusted []location) {
 	domain := func(u *url.URL) string { return strings.ToLower(azureDomain.FindString(u.Hostname())) }
-	own, err := url.Parse(r.endpoint)
-	if err != nil {
-		return nil
-	}
+	own, _ := url.Parse(r.endpoint) // NewAccount has parsed it
 	for _, l := range locations {
 		l.Endpoint = strings.TrimSuffix(l.Endpoint, "/")
 		u, err := url.Parse(l.Endpoint)
-		if err != nil || l.Endpoint != u.Scheme+"://"+u.Host || u.Hostname() == "" {
-			continue // it has more than a scheme, a host and a port
+		if err == nil && u.Hostname() != "" && l.Endpoint == u.Scheme+"://"+u.Host && (u.Scheme == "https" || u.Scheme == "http" && own.Scheme == "http") &&
+			(domain(own) == "" || domain(u) == domain(own)) {
+			trusted = append(trusted, l)
 		}
-		if u.Scheme != "https" && (u.Scheme != "http" || own.Scheme == "https") || domain(own) != "" && domain(u) != domain(own) {
-			continue
-		}
-		trusted = append(trusted, l)
 	}
 	return trusted
 }
@@ -207,11 +201,8 @@ func (t router) readRegions(asked *http.Request, of *call) {
 	c := call{timeout: regionsTimeout}
 	defer func() { of.Requests, of.Charge = of.Requests+c.Requests, of.Charge+c.Charge }()
 	for _, endpoint := range []string{t.endpoint, t.guess()} {
-		if endpoint == "" {
-			continue
-		}
 		r, err := http.NewRequestWithContext(c.in(asked.Context()), http.MethodGet, endpoint+"/", nil)
-		if err != nil {
+		if endpoint == "" || err != nil {
 			continue
 		}
 		maps.Copy(r.Header, t.headers)

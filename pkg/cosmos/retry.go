@@ -66,22 +66,16 @@ func again(c *call, response *http.Response, err error) bool {
 }
 
 // retryAfter returns how long the service asks to wait, 0 if it does not say. Cosmos DB says it in
-// milliseconds, a proxy in seconds or as a date.
+// milliseconds, a proxy in seconds.
 func retryAfter(response *http.Response) time.Duration {
 	if response == nil {
 		return 0
 	}
-	for _, header := range [...]struct {
-		name string
-		unit time.Duration
-	}{{"Retry-After-Ms", time.Millisecond}, {"X-Ms-Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
-		if n, err := strconv.Atoi(response.Header.Get(header.name)); err == nil && n > 0 {
-			return time.Duration(n) * header.unit
+	for _, header := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+		if n, err := strconv.Atoi(response.Header.Get(header)); err == nil && n > 0 {
+			return time.Duration(n) * time.Millisecond
 		}
 	}
-	at, err := http.ParseTime(response.Header.Get("Retry-After"))
-	if err != nil {
-		return 0
-	}
-	return time.Until(at)
+	n, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+	return time.Duration(n) * time.Second
 }
