@@ -48,6 +48,9 @@ func headersOf(o Options) http.Header {
 		// The client understands merged partitions (bit 0) and change feeds from a point in time after a
 		// merge (bit 1). An account that merged may refuse a client that does not. azcosmos says 1.
 		"X-Ms-Cosmos-Sdk-Supportedcapabilities": {"3"},
+		// Under a stronger consistency a read costs twice as much
+		// (https://learn.microsoft.com/azure/cosmos-db/consistency-levels).
+		"X-Ms-Consistency-Level": {"Eventual"},
 	}
 	if o.Priority != "" {
 		h["X-Ms-Cosmos-Priority-Level"] = []string{o.Priority}

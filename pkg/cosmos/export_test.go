@@ -63,7 +63,7 @@ type Regions struct{ *regions }
 
 func NewRegions(endpoint, own string) Regions { return Regions{newRegions(endpoint, own)} }
 
-func (r Regions) Route(now time.Time) []string              { reads, _, _ := r.route(now); return reads }
-func (r Regions) Writable() string                          { _, writes, _ := r.route(time.Time{}); return writes }
+func (r Regions) Route(now time.Time) []string              { reads, _ := r.route(now); return reads }
+func (r Regions) Writable() string                          { _, writes := r.route(time.Time{}); return writes }
 func (r Regions) MarkFailed(endpoint string, now time.Time) { r.markFailed(endpoint, now) }
 func (r Regions) Learn(description string, now time.Time)   { r.learn([]byte(description), now) }

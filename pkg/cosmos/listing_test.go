@@ -31,7 +31,7 @@ func TestDatabasesAndContainersAreListedOnAllPages(t *testing.T) {
 				t.Errorf("%d databases, %+v, %v", len(databases), usage, err)
 			}
 			containers, _, err := a.Containers(t.Context(), "d0")
-			if err != nil || len(containers) != more || containers[0].String() != "d0/c0" || strings.Join(containers[0].PartitionKey, " ") != "/tenant /user" {
+			if err != nil || len(containers) != more || containers[0].ID != "c0" || strings.Join(containers[0].PartitionKey.Paths, " ") != "/tenant /user" {
 				t.Errorf("%d containers, %v", len(containers), err)
 			}
 			if _, _, err := a.Containers(t.Context(), "nowhere"); err == nil || !strings.Contains(err.Error(), "nowhere") {

@@ -29,22 +29,9 @@ const (
 	maxRanges     = 250_000 // revisions included
 )
 
-// Description is what is needed of a container's properties.
+// Description is what is needed of the properties of a container or a database. azcosmos' own type lacks the
+// changeFeedPolicy.
 type Description struct {
-	RID          string
-	PartitionKey []string      // paths
-	TTL          time.Duration // defaultTtl: documents are gone after it; 0 = never, or as each document says
-	Retention    time.Duration // of the feed of all versions and deletes; 0 = it is not offered
-}
-
-// Listed is a container of a database.
-type Listed struct {
-	Container
-	PartitionKey []string // paths
-}
-
-// properties are those of a container. azcosmos' own type lacks the changeFeedPolicy.
-type properties struct {
 	ID           string `json:"id"`
 	RID          string `json:"_rid"`
 	DefaultTTL   int64  `json:"defaultTtl"` // seconds; -1 = as each document says
@@ -56,8 +43,16 @@ type properties struct {
 	} `json:"changeFeedPolicy"`
 }
 
+// TTL returns how long documents stay; 0 = for ever, or as each document says.
+func (d Description) TTL() time.Duration { return time.Duration(max(0, d.DefaultTTL)) * time.Second }
+
+// Retention returns that of the feed of all versions and deletes; 0 = it is not offered.
+func (d Description) Retention() time.Duration {
+	return time.Duration(max(0, d.ChangeFeed.Retention)) * time.Minute
+}
+
 // read reads the properties of a container, or of a database if the container has no ID.
-func (a *client) read(ctx context.Context, t *call) (p properties, err error) {
+func (a *client) read(ctx context.Context, t *call) (d Description, err error) {
 	var answer *http.Response
 	ctx = policy.WithCaptureResponse(t.in(ctx), &answer)
 	if of := t.about.Container; of.ID == "" {
@@ -72,19 +67,16 @@ func (a *client) read(ctx context.Context, t *call) (p properties, err error) {
 		}
 	}
 	if err == nil {
-		err = runtime.UnmarshalAsJSON(answer, &p)
+		err = runtime.UnmarshalAsJSON(answer, &d)
 	}
-	return p, a.failed(t, err)
+	return d, a.failed(t, err)
 }
 
 // Describe reads the properties of a container. The error is ErrMissing if it does not exist.
 func (a *Account) Describe(ctx context.Context, c Container) (Description, Usage, error) {
 	t := call{about: Subject{Container: c}}
-	p, err := a.read(ctx, &t)
-	return Description{
-		RID: p.RID, PartitionKey: p.PartitionKey.Paths,
-		TTL: time.Duration(max(0, p.DefaultTTL)) * time.Second, Retention: time.Duration(max(0, p.ChangeFeed.Retention)) * time.Minute,
-	}, t.Usage, err
+	d, err := a.read(ctx, &t)
+	return d, t.Usage, err
 }
 
 // NamesOf returns the names of a database and a container by their RIDs, which lease ids hold. The error is
@@ -110,30 +102,22 @@ func (a *Account) Has(ctx context.Context, c Container) (bool, Usage, error) {
 }
 
 // Databases lists the databases of the account. Its error, and that of Containers, says what to do.
-func (a *Account) Databases(ctx context.Context) (ids []string, used Usage, err error) {
-	all, used, err := a.list(ctx, "", "/dbs")
-	for _, database := range all {
-		ids = append(ids, database.ID)
-	}
-	return ids, used, err
+func (a *Account) Databases(ctx context.Context) ([]Description, Usage, error) {
+	return a.list(ctx, "", "/dbs")
 }
 
 // Containers lists the containers of a database.
-func (a *Account) Containers(ctx context.Context, database string) (listed []Listed, used Usage, err error) {
-	all, used, err := a.list(ctx, database, "/dbs/"+url.PathEscape(database)+"/colls")
-	for _, c := range all {
-		listed = append(listed, Listed{Container{database, c.ID}, c.PartitionKey.Paths})
-	}
-	return listed, used, err
+func (a *Account) Containers(ctx context.Context, database string) ([]Description, Usage, error) {
+	return a.list(ctx, database, "/dbs/"+url.PathEscape(database)+"/colls")
 }
 
 // list reads each page of a feed of databases or containers, as the SDKs do if no query is given
 // (azure-cosmos-dotnet-v3, CosmosClient.GetDatabaseQueryIterator;
 // https://learn.microsoft.com/rest/api/cosmos-db/list-databases).
-func (a *client) list(ctx context.Context, database, path string) (all []properties, used Usage, err error) {
+func (a *client) list(ctx context.Context, database, path string) (all []Description, used Usage, err error) {
 	t, continuation := call{about: Subject{Container: Container{Database: database}}}, ""
 	for range maxListPages {
-		var page struct{ Databases, DocumentCollections []properties }
+		var page struct{ Databases, DocumentCollections []Description }
 		answer, err := a.getJSON(ctx, &t, path, func(h http.Header) {
 			h.Set(headerMaxItemCount, strconv.Itoa(listPageSize))
 			if continuation != "" {

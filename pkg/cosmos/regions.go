@@ -33,7 +33,6 @@ type regions struct {
 	mu       sync.Mutex
 	order    []string             // the endpoints, best first; never changed in place
 	writes   string               // the endpoint of the region that takes writes
-	strong   bool                 // the account's default consistency makes a read cost twice as much
 	learned  time.Time            // when the regions were read last
 	avoid    map[string]time.Time // until when an endpoint is left out
 }
@@ -49,9 +48,8 @@ func newRegions(endpoint, own string) *regions {
 }
 
 // route returns the endpoints to read from, best first and at least one: if all have failed, it returns all.
-// The caller does not change it. dear says that a read at the account's default consistency costs twice what
-// an eventual one does (https://learn.microsoft.com/azure/cosmos-db/consistency-levels).
-func (r *regions) route(now time.Time) (reads []string, writes string, dear bool) {
+// The caller does not change it.
+func (r *regions) route(now time.Time) (reads []string, writes string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if reads = r.order; len(r.avoid) > 0 {
@@ -60,7 +58,7 @@ func (r *regions) route(now time.Time) (reads []string, writes string, dear bool
 	if len(reads) == 0 {
 		reads = r.order
 	}
-	return reads, r.writes, r.strong
+	return reads, r.writes
 }
 
 // regionName is a name without case and spaces: "West Europe" is "westeurope".
@@ -77,11 +75,8 @@ func (r *regions) markFailed(endpoint string, now time.Time) {
 // what is none.
 func (r *regions) learn(description []byte, now time.Time) {
 	var account struct {
-		Readable    []location `json:"readableLocations"`
-		Writable    []location `json:"writableLocations"`
-		Consistency struct {
-			Level string `json:"defaultConsistencyLevel"`
-		} `json:"userConsistencyPolicy"`
+		Readable []location `json:"readableLocations"`
+		Writable []location `json:"writableLocations"`
 	}
 	if json.Unmarshal(description, &account) != nil || len(account.Readable) == 0 {
 		return
@@ -101,7 +96,6 @@ func (r *regions) learn(description []byte, now time.Time) {
 	defer r.mu.Unlock()
 	r.order, r.learned = order, now
 	r.writes = writable[0].Endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
-	r.strong = account.Consistency.Level == "Strong" || account.Consistency.Level == "BoundedStaleness"
 }
 
 // azureDomain finds the domain of Azure's own endpoints, in every cloud.
@@ -148,9 +142,6 @@ func (r *regions) guess() string {
 	return scheme + "://" + account + "-" + r.own + "." + domain
 }
 
-// eventual is shared by many requests: net/http does not change it.
-var eventual = []string{"Eventual"}
-
 // router sends a request to the first region that answers: while there is another region it is tried
 // briefly, and in the last one patiently.
 type router struct {
@@ -166,10 +157,7 @@ func (t router) Do(r *http.Request) (*http.Response, error) {
 	if t.stale(now) {
 		t.readRegions(r, c)
 	}
-	route, writes, dear := t.route(now)
-	if dear {
-		r.Header["X-Ms-Consistency-Level"] = eventual
-	}
+	route, writes := t.route(now)
 	if c.primary {
 		route = []string{writes}
 	}

@@ -1,11 +1,22 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
@@ -114,4 +125,197 @@ func (a *client) throughput(asked *call, response azcosmos.ThroughputResponse, e
 		return Throughput{}, fmt.Errorf("account %s: the answer about the throughput of %s is no offer with a throughput and an _etag", a.host, asked.about.named())
 	}
 	return t, nil
+}
+
+const (
+	// managerVersion is the api-version of Microsoft.DocumentDB in every request.
+	managerVersion = "2024-11-15"
+	// managerPatience is how long a change is waited for. One that takes longer is pending: the service
+	// needs hours where it has to split partitions.
+	managerPatience = 20 * time.Second
+	managerPoll     = 2 * time.Second // between two reads of a change's state, unless the service names a time
+)
+
+// ManagerOptions say of which account a Manager changes the throughput.
+type ManagerOptions struct {
+	ResourceID string // of the account
+	Setting    string // name of the setting with the connection, for messages
+	Host       string // of the account's endpoint, which tells the cloud
+	Credential azcore.TokenCredential
+	Client     policy.ClientOptions // passed to the SDK: transport, retries; without a Cloud, that of the account's endpoint
+}
+
+// Manager reads and replaces the throughput of an account through Azure Resource Manager, which is the
+// only way for an identity: the data plane has no role for offers
+// (https://learn.microsoft.com/azure/cosmos-db/reference-data-plane-actions). It is safe for concurrent
+// use (docs/decisions/0016-throughput.md).
+type Manager struct {
+	client  *arm.Client
+	id      string // resource id of the account, without a trailing slash
+	name    string
+	setting string
+}
+
+// NewManager makes a Manager. No request is made.
+func NewManager(o ManagerOptions) (*Manager, error) {
+	id, err := arm.ParseResourceID(o.ResourceID)
+	if err != nil || !strings.EqualFold(id.ResourceType.String(), "Microsoft.DocumentDB/databaseAccounts") || id.ResourceGroupName == "" || id.SubscriptionID == "" {
+		return nil, fmt.Errorf("setting %s__resourceId is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME (az cosmosdb show --query id)", o.Setting)
+	}
+	if o.Client.Cloud.Services == nil {
+		o.Client.Cloud = cloudOf(strings.ToLower(o.Host))
+	}
+	o.Client.Retry.TryTimeout = cmp.Or(o.Client.Retry.TryTimeout, answerTimeout)
+	client, err := arm.NewClient("feedscale", "v1.0.0", o.Credential, &arm.ClientOptions{
+		ClientOptions:         o.Client,
+		DisableRPRegistration: true, // where an account exists, its resource provider is registered
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a client of Azure Resource Manager: %w", err)
+	}
+	return &Manager{client: client, id: strings.TrimSuffix(o.ResourceID, "/"), name: id.Name, setting: o.Setting}, nil
+}
+
+// cloudOf returns the cloud of an account, by the domain of its endpoint.
+func cloudOf(host string) cloud.Configuration {
+	switch {
+	case strings.HasSuffix(host, ".azure.us"):
+		return cloud.AzureGovernment
+	case strings.HasSuffix(host, ".azure.cn"):
+		return cloud.AzureChina
+	}
+	return cloud.AzurePublic
+}
+
+// settings is the resource throughputSettings, of which "either throughput is required or
+// autoscaleSettings is required, but not both" when it is written (azure-rest-api-specs,
+// Microsoft.DocumentDB, cosmos-db.json).
+type settings struct {
+	Properties struct {
+		Resource struct {
+			Throughput int        `json:"throughput,omitempty"`
+			Autoscale  *autoscale `json:"autoscaleSettings,omitempty"`
+			Minimum    string     `json:"minimumThroughput,omitempty"`
+			Pending    string     `json:"offerReplacePending,omitempty"`
+		} `json:"resource"`
+	} `json:"properties"`
+}
+
+type autoscale struct {
+	Maximum int `json:"maxThroughput"`
+}
+
+// ReadThroughput is as that of Account.
+func (m *Manager) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
+	return ownOrShared(c, func(about Subject) (Throughput, error) { return m.read(ctx, about) })
+}
+
+func (m *Manager) read(ctx context.Context, about Subject) (t Throughput, err error) {
+	var s settings
+	answer, err := m.send(ctx, http.MethodGet, about, nil)
+	if err != nil {
+		return t, err
+	}
+	r := &s.Properties.Resource
+	if err := runtime.UnmarshalAsJSON(answer, &s); err != nil || r.Throughput <= 0 && r.Autoscale == nil {
+		return t, fmt.Errorf("account %s: the answer about the throughput of %s has none: the next poll asks again", m.name, about.named())
+	}
+	t.RUPerSecond, t.Pending = r.Throughput, strings.EqualFold(r.Pending, "true")
+	t.Minimum, _ = strconv.Atoi(r.Minimum)
+	if r.Autoscale != nil {
+		t.RUPerSecond, t.Autoscale = r.Autoscale.Maximum, true
+	}
+	return t, nil
+}
+
+// ReplaceThroughput is as that of Account, but for a change of somebody else: Azure Resource Manager has
+// no condition for a write, so the throughput is read again at once before it. What is written between
+// the two is overwritten.
+func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (Throughput, error) {
+	about := Subject{Container: c, Doing: replacing}
+	now, err := m.read(ctx, about)
+	if err != nil {
+		return Throughput{}, err
+	}
+	if now.RUPerSecond != from.RUPerSecond || now.Autoscale != from.Autoscale {
+		changed := m.refusal(about, 0) // no answer said it
+		changed.Kind = Changed
+		return Throughput{}, changed
+	}
+	var wanted settings
+	if from.Autoscale {
+		wanted.Properties.Resource.Autoscale = &autoscale{ruPerSecond}
+	} else {
+		wanted.Properties.Resource.Throughput = ruPerSecond
+	}
+	answer, err := m.send(ctx, http.MethodPut, about, &wanted)
+	if err != nil {
+		return Throughput{}, err
+	}
+	patience, cancel := context.WithTimeout(ctx, managerPatience)
+	defer cancel()
+	poller, err := runtime.NewPoller[json.RawMessage](answer, m.client.Pipeline(), nil)
+	if err == nil {
+		_, err = poller.PollUntilDone(patience, &runtime.PollUntilDoneOptions{Frequency: managerPoll})
+	}
+	switch {
+	case err == nil:
+		return m.read(ctx, about)
+	case ctx.Err() == nil && errors.Is(patience.Err(), context.DeadlineExceeded):
+		return Throughput{RUPerSecond: ruPerSecond, Autoscale: from.Autoscale, Minimum: now.Minimum, Pending: true}, nil
+	}
+	return Throughput{}, m.failed(about, err)
+}
+
+// send sends a request about the throughput of a container or database.
+func (m *Manager) send(ctx context.Context, method string, about Subject, body *settings) (answer *http.Response, err error) {
+	path := m.id + "/sqlDatabases/" + url.PathEscape(about.Container.Database)
+	if about.Container.ID != "" {
+		path += "/containers/" + url.PathEscape(about.Container.ID)
+	}
+	request, err := runtime.NewRequest(ctx, method, m.client.Endpoint()+path+"/throughputSettings/default?api-version="+managerVersion)
+	if err == nil && body != nil {
+		err = runtime.MarshalAsJSON(request, body)
+	}
+	if err == nil {
+		request.Raw().Header.Set("Accept", "application/json")
+		answer, err = m.client.Pipeline().Do(request)
+	}
+	if err == nil && !runtime.HasStatusCode(answer, http.StatusOK, http.StatusAccepted) {
+		err = runtime.NewResponseError(answer)
+	}
+	if err != nil {
+		return nil, m.failed(about, err)
+	}
+	return answer, nil
+}
+
+// refusal is what a status means. Azure Resource Manager says no substatus.
+func (m *Manager) refusal(about Subject, status int) *Refusal {
+	r := describer{host: m.name, setting: m.setting, identity: true}.refusal(about, status, 0)
+	r.Manager, r.scope = true, m.id
+	return r
+}
+
+// failed turns the error of a request into one that says what to do: a Refusal if Azure Resource Manager
+// answered, which has the account's own answer in its words. That of a change that failed comes with a 200,
+// and a code that stands for the status (https://github.com/pulumi/pulumi-azure-native/issues/4189).
+func (m *Manager) failed(about Subject, err error) error {
+	answer, ok := errors.AsType[*azcore.ResponseError](err)
+	switch {
+	case ok && answer.RawResponse != nil:
+		r := m.refusal(about, answer.StatusCode)
+		if r.Kind == Missing {
+			r.Kind = NoThroughput
+		} else if r.Status == http.StatusConflict || r.Status == http.StatusOK && answer.ErrorCode == "PreconditionFailed" {
+			r.Kind = Changed
+		}
+		r.quote(answer.RawResponse)
+		return r
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("account %s: Azure Resource Manager did not answer in time, to %s: the next poll tries again: %w", m.name, about.reading(), ctxError(err))
+	case is[nonRetriable](err):
+		return fmt.Errorf("there is no token for Azure Resource Manager, to %s: switch on the managed identity of this app, or locally sign in with az login", about.reading())
+	}
+	return fmt.Errorf("account %s: Azure Resource Manager cannot be reached, to %s: check the network", m.name, about.reading())
 }

@@ -110,11 +110,11 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 			lag.Causes = changefeed.AddCause(lag.Causes, p.err)
 		}
 		if l.Mode == changefeed.FullFidelity {
-			lag.Retention = m.described.Retention
+			lag.Retention = m.described.Retention()
 		}
 	}
 	if lag.Retention == 0 {
-		lag.Retention = m.described.TTL
+		lag.Retention = m.described.TTL()
 	}
 	return lag
 }

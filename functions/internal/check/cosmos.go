@@ -95,7 +95,7 @@ func partitionKey(ctx context.Context, account *cosmos.Account, who principal, c
 	if err != nil {
 		return refused(err, who)
 	}
-	switch path := strings.Join(d.PartitionKey, ", "); path {
+	switch path := strings.Join(d.PartitionKey.Paths, ", "); path {
 	case "", "/id", "/_partitionKey":
 		return good("the SDKs keep leases in such a container")
 	case "/partitionKey":

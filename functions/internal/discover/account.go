@@ -44,7 +44,10 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 		if err != nil {
 			return found, fmt.Errorf("%w; with --database only that one is looked at", err)
 		}
-		found.Databases, found.RequestCharge = databases, usage.Charge
+		found.Databases, found.RequestCharge = nil, usage.Charge
+		for _, d := range databases {
+			found.Databases = append(found.Databases, d.ID)
+		}
 	}
 	var candidates []cosmos.Container
 	for _, id := range found.Databases {
@@ -59,8 +62,8 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 		}
 		found.Containers += len(containers)
 		for _, c := range containers {
-			if mayHoldLeases(c.PartitionKey) {
-				candidates = append(candidates, c.Container)
+			if mayHoldLeases(c.PartitionKey.Paths) {
+				candidates = append(candidates, cosmos.Container{Database: id, ID: c.ID})
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 		found.Note = new("the lease has no checkpoint and its processor starts from now, so that only the memory of its owner knows the position")
 	default:
 		for _, share := range l.Shares {
-			pending, err := read(ctx, p, l, share, described.PartitionKey, count, contents)
+			pending, err := read(ctx, p, l, share, described.PartitionKey.Paths, count, contents)
 			if err != nil {
 				return nil, err
 			}
