@@ -12,7 +12,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -59,7 +59,7 @@ func (c *Container) names(processor string) bool {
 // that no key of a table can have.
 func document(key string) string {
 	sum := sha256.Sum256([]byte(key))
-	return state.ContainersPrefix + hex.EncodeToString(sum[:16])
+	return fmt.Sprintf("%s%x", state.ContainersPrefix, sum[:16])
 }
 
 func (c *Container) document() string { return document(c.Account + c.Container.String()) }

@@ -33,11 +33,10 @@ type Turn struct {
 type subject struct {
 	*Container
 	state.Document
-	last    state.Container // that Document has
-	next    state.Container // decided by Settle
-	read    bool            // in this turn
-	done    bool            // next is decided
-	applied bool            // and provisioned
+	last state.Container // that Document has
+	next state.Container // decided by Settle
+	done bool            // next is decided
+	read bool            // in this turn
 }
 
 // Begin begins a turn: it loads what is remembered, and reads the containers that were never read.
@@ -54,13 +53,11 @@ func (k *Keeper) Begin(ctx context.Context, now time.Time) *Turn {
 	}
 	go func() {
 		defer close(t.ready)
-		loading, done := context.WithTimeout(ctx, lookTime)
-		defer done()
-		if t.err = t.load(loading); t.err != nil {
-			return
-		}
 		ctx, cancel := context.WithTimeout(ctx, lookTime)
 		defer cancel()
+		if t.err = t.load(ctx); t.err != nil {
+			return
+		}
 		t.each(func(s *subject) {
 			if len(s.Processors) > 0 && t.reading(s.Name).at.IsZero() {
 				t.readInTime(ctx, s)
@@ -129,13 +126,13 @@ func (t *Turn) reading(name string) reading {
 }
 
 // learn notes the answer of a request about a container, and returns the reading.
-func (t *Turn) learn(s *subject, told cosmos.Throughput, at time.Time, err error) reading {
+func (t *Turn) learn(s *subject, told cosmos.Throughput, err error) reading {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.readings[s.Name]
 	r.spent.Add(told.Usage)
 	if r.err = err; err == nil {
-		r.Throughput, r.at = told, at
+		r.Throughput, r.at = told, t.now
 	}
 	t.readings[s.Name] = r
 	return r
@@ -193,9 +190,6 @@ func (t *Turn) Shown(processor string) (all []state.Container) {
 // provisions them. A container that fails delays no other.
 func (t *Turn) Settle(ctx context.Context, wants map[string]Want) {
 	<-t.ready
-	t.mu.Lock()
-	t.wants = maps.Clone(wants)
-	t.mu.Unlock()
 	if t.err == nil {
 		t.err = t.takeOver(ctx)
 	}
@@ -203,14 +197,10 @@ func (t *Turn) Settle(ctx context.Context, wants map[string]Want) {
 		t.say("", slog.LevelError, "throughput cannot be settled", "error", t.err.Error())
 		return
 	}
-	t.each(func(s *subject) {
-		demands := s.demands(wants)
-		restored := t.settle(ctx, s, demands)
-		t.tell(s, restored)
-	})
+	t.each(func(s *subject) { t.tell(s, t.settle(ctx, s, s.demands(wants))) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.idle = len(t.all) == 0
+	t.wants, t.idle = maps.Clone(wants), len(t.all) == 0
 }
 
 // takeOver moves each container from the document of earlier releases to one of its own, and then removes
@@ -251,16 +241,22 @@ func (t *Turn) commit(ctx context.Context, s *subject, next state.Container, kee
 	return err
 }
 
+// What a turn may have made of a container.
+const (
+	isBack        = "throughput that was found is back"
+	isProvisioned = "throughput is provisioned"
+)
+
 // settle decides one container, commits the decision, and provisions it. The process may end between any two
-// of these steps. restored reports whether what was found is there again.
-func (t *Turn) settle(ctx context.Context, s *subject, demands []scaling.Demand) (restored bool) {
+// of these steps. It returns what it made of the container; "" for nothing.
+func (t *Turn) settle(ctx context.Context, s *subject, demands []scaling.Demand) (made string) {
 	s.done = true
 	if s.Way == nil {
 		var err error
 		if s.Way, err = t.Open(s.Setting); err != nil {
 			s.next = s.last
 			s.next.Error = fmt.Sprintf("%d RU/s of %s cannot be given back: %s", s.last.Found, s.last.Name(), err)
-			return false
+			return ""
 		}
 	}
 	r := t.reading(s.Name)
@@ -273,31 +269,33 @@ func (t *Turn) settle(ctx context.Context, s *subject, demands []scaling.Demand)
 		s.next, target = s.decide(t.now, s.last, r, demands)
 	}
 	if s.next.Error != "" {
-		return false
+		return ""
 	}
 	found, follows := s.last.Found, len(demands) > 0
 	switch err := t.commit(ctx, s, s.next, s.next.Found > 0 || follows); {
 	case errors.Is(err, state.ErrConflict):
-		return false // another process settles it
+		return "" // another process settles it
 	case err != nil:
 		s.next.Error = "what is provisioned cannot be remembered, so nothing is changed: " + err.Error()
-		return false
-	case target == r.RUPerSecond:
-		return found > 0 && s.next.Found == 0 && s.next.Note == ""
+		return ""
+	case target != r.RUPerSecond:
+	case found > 0 && s.next.Found == 0 && s.next.Note == "":
+		return isBack
+	default:
+		return ""
 	}
-	made, err := s.Way.ReplaceThroughput(ctx, s.Container.Container, r.Throughput, target)
-	t.learn(s, made, t.now, err)
+	told, err := s.Way.ReplaceThroughput(ctx, s.Container.Container, r.Throughput, target)
+	t.learn(s, told, err)
 	switch {
 	case err != nil:
 		s.next.Error = err.Error()
-		return false
+		return ""
 	case s.next.Decision != nil:
-		s.applied = true
-		return false
+		return isProvisioned
 	}
 	forget(&s.next)
 	_ = t.commit(ctx, s, s.next, follows) // if that fails, the next turn finds nothing left to do
-	return true
+	return isBack
 }
 
 // readInTime reads a container in half of the time that is left.
@@ -307,38 +305,34 @@ func (t *Turn) readInTime(ctx context.Context, s *subject) reading {
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 	}
-	read, err := s.Way.ReadThroughput(ctx, s.Container.Container)
 	s.read = true
-	return t.learn(s, read, t.now, err)
+	told, err := s.Way.ReadThroughput(ctx, s.Container.Container)
+	return t.learn(s, told, err)
 }
 
 // tell logs what became of a container, each thing once.
-func (t *Turn) tell(s *subject, restored bool) {
+func (t *Turn) tell(s *subject, made string) {
 	c, d := &s.next, s.next.Decision
 	about := []any{"container", c.Name()}
 	switch {
 	case c.Error != "":
 		t.say(s.Name, slog.LevelWarn, "throughput cannot be read or changed", append(about, "error", c.Error)...)
-	case restored:
-		t.say(s.Name, slog.LevelInfo, "throughput that was found is back", about...)
+	case made == isBack:
+		t.say(s.Name, slog.LevelInfo, made, about...)
 	case c.Note != "" && c.Note != pausedNote:
 		t.say(s.Name, slog.LevelWarn, "throughput is left alone", append(about, "why", c.Note)...)
-	case s.applied:
-		t.say(s.Name, slog.LevelInfo, "throughput is provisioned", append(about, "ruPerSecond", d.RUPerSecond, "before", d.Provisioned, "why", d.Why())...)
+	case made == isProvisioned:
+		t.say(s.Name, slog.LevelInfo, made, append(about, "ruPerSecond", d.RUPerSecond, "before", d.Provisioned, "why", d.Why())...)
 	case d != nil && !c.Apply && d.RUPerSecond != d.Provisioned:
 		t.say(s.Name, slog.LevelInfo, "throughput is recommended", append(about, "ruPerSecond", d.RUPerSecond, "provisioned", d.Provisioned, "why", d.Why())...)
 	default:
-		t.say(s.Name, 0, "")
+		t.said.News(s.Name, "")
 	}
 }
 
-// say logs a line about a container, unless it was the last one; "" logs nothing.
+// say logs a line about a container, unless it was the last one.
 func (t *Turn) say(name string, level slog.Level, text string, attributes ...any) {
-	this := ""
-	if text != "" {
-		this = fmt.Sprint(text, attributes)
-	}
-	if t.said.News(name, this) && text != "" {
+	if t.said.News(name, fmt.Sprint(text, attributes)) {
 		t.Log.Log(context.Background(), level, text, attributes...)
 	}
 }
