@@ -47,7 +47,10 @@ type Options struct {
 type Account struct {
 	*client
 	identity *scoped
-	chain    chain
+	health   *health
+	budget   *budget
+	slots    *slots
+	wire     *wire
 }
 
 // NewAccount makes an Account. No request is made. It fails if the endpoint or the key is malformed, and
@@ -61,7 +64,10 @@ func NewAccount(o Options) (*Account, error) {
 		o.Transport = newTransport(o.Concurrency)
 	}
 	o.Concurrency, o.Endpoint = max(1, o.Concurrency), strings.TrimSuffix(o.Endpoint, "/")
-	a, signs, headers := &Account{}, &authorization{}, headersOf(o)
+	a, signs, headers := &Account{health: newHealth(), wire: &wire{next: o.Transport}}, &authorization{}, headersOf(o)
+	a.slots = newSlots(a.wire, o.Concurrency)
+	a.budget = newBudget(router{retry{a.slots, a.health}, newRegions(o.Endpoint, o.Region), headers, signs}, o.Budget)
+	a.health.next = a.budget
 	policies := []policy.Policy{whole{signs, headers}}
 	if o.Key == "" {
 		a.identity = newScoped(o, u)
@@ -70,8 +76,7 @@ func NewAccount(o Options) (*Account, error) {
 	} else if signs.key, err = base64.StdEncoding.DecodeString(o.Key); err != nil {
 		return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
 	}
-	a.chain = newChain(o, signs, headers)
-	a.client, err = newClient(o, describer{u.Hostname(), o.Setting, o.Key == "", o.Budget}, policies, a.chain)
+	a.client, err = newClient(o, describer{u.Hostname(), o.Setting, o.Key == "", o.Budget}, policies, a.health)
 	return a, err
 }
 
@@ -80,16 +85,16 @@ func NewAccount(o Options) (*Account, error) {
 func (a *Account) Host() string { return a.host }
 
 // ShareBudget says how many processes read from the account at once: each spends its part of the budget.
-func (a *Account) ShareBudget(among int) { a.chain.budget.among.Store(int64(among)) }
+func (a *Account) ShareBudget(among int) { a.budget.among.Store(int64(among)) }
 
 // Until says how long the reads of a tick may go on if one of the tick before hung. Each tick has a time of
 // its own, which may be said more than once; the zero time is no limit. now is the time by the same clock,
 // which need not be that of this machine.
-func (a *Account) Until(at, now time.Time) { a.chain.health.begin(at, now) }
+func (a *Account) Until(at, now time.Time) { a.health.begin(at, now) }
 
 // Clock returns the time by the account's clock, as its last answer told; false if there was none.
 func (a *Account) Clock() (time.Time, bool) {
-	last := a.chain.wire.last.Load()
+	last := a.wire.last.Load()
 	if last == nil {
 		return time.Time{}, false
 	}
@@ -97,7 +102,7 @@ func (a *Account) Clock() (time.Time, bool) {
 }
 
 // Failing reports whether the last request for a container had no answer, or one that is late.
-func (a *Account) Failing(c Container) bool { return a.chain.slots.failingOf(c) }
+func (a *Account) Failing(c Container) bool { return a.slots.failingOf(c) }
 
 // Scope returns what a token for the account is asked for first; "" if a key signs.
 func (a *Account) Scope() string {
@@ -157,8 +162,9 @@ const (
 	headerContinuation = "X-Ms-Continuation"
 	headerIM           = "A-Im"
 	headerETag         = "Etag"
+	headerIfNoneMatch  = "If-None-Match"
 
-	headersOfRequest = 14 // as many as a request has, so that their map need not grow
+	headersOfRequest = 14 // as many as a request has at most, so that their map need not grow
 )
 
 // client makes the requests of an account: with azcosmos those that it can express, with azcore's
@@ -204,20 +210,17 @@ func (t ownAccount) Do(r *http.Request) (*http.Response, error) {
 }
 
 // get sends a request that azcosmos cannot express.
-func (a *client) get(ctx context.Context, c *call, path string, headers func(http.Header)) (*http.Response, error) {
+func (a *client) get(ctx context.Context, c *call, path string, headers http.Header) (*http.Response, error) {
 	r, err := runtime.NewRequest(c.in(ctx), http.MethodGet, a.base+path)
 	if err != nil {
 		return nil, lost{err}
 	}
-	r.Raw().Header = make(http.Header, headersOfRequest)
-	if headers != nil {
-		headers(r.Raw().Header)
-	}
+	r.Raw().Header = headers
 	return a.pipeline.Do(r)
 }
 
 // getJSON reads the answer into a value, and returns its headers.
-func (a *client) getJSON(ctx context.Context, c *call, path string, headers func(http.Header), into any) (http.Header, error) {
+func (a *client) getJSON(ctx context.Context, c *call, path string, headers http.Header, into any) (http.Header, error) {
 	response, err := a.get(ctx, c, path, headers)
 	if err == nil && response.StatusCode == http.StatusOK {
 		err = runtime.UnmarshalAsJSON(response, into)

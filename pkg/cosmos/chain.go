@@ -21,23 +21,8 @@ const (
 	idleTimeout   = 90 * time.Second
 )
 
-// chain is the transport of an account: round trippers with one rule each. A request passes them in this
+// The transport of an account is a chain of round trippers with one rule each. A request passes them in this
 // order: health, budget, router, retry, slots, wire. Only what comes after slots is in flight.
-type chain struct {
-	policy.Transporter
-	health *health
-	budget *budget
-	slots  *slots
-	wire   *wire
-}
-
-func newChain(o Options, signs *authorization, headers http.Header) chain {
-	c := chain{health: newHealth(), wire: &wire{next: o.Transport}}
-	c.Transporter, c.slots = c.health, newSlots(c.wire, o.Concurrency)
-	c.budget = newBudget(router{retry{c.slots, c.health}, newRegions(o.Endpoint, o.Region), headers, signs}, o.Budget)
-	c.health.next = c.budget
-	return c
-}
 
 // headersOf returns the headers that every request carries. Many requests share their values: net/http does
 // not change them.

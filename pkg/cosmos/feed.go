@@ -43,16 +43,22 @@ func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (answer
 	}
 }
 
-// feedPage reads the page once, and copies what it reads to copied unless that is nil.
+// feedPage reads the page once, and copies what it reads to copied unless that is nil. A range that is gone is
+// an answer, and no error.
 func (a *client) feedPage(ctx context.Context, t *call, p Position, count []string, copied io.Writer) (answer changefeed.Answer, err error) {
-	response, err := a.position(ctx, t, p, count)
+	response, err := a.get(ctx, t, t.about.Container.path()+"/docs", p.headers(count))
+	if refused, ok := errors.AsType[answerError](err); ok && ctx.Err() == nil {
+		answer = answerOf(refused.response)
+		if changefeed.OutcomeOf(answer.Status, answer.Substatus) == changefeed.Gone {
+			err = nil
+		}
+	}
 	if response == nil {
 		return answer, err
 	}
 	defer response.Body.Close()
-	answer = answerOf(response)
-	if err != nil || answer.Status != http.StatusOK {
-		return answer, err
+	if answer = answerOf(response); answer.Status != http.StatusOK {
+		return answer, nil
 	}
 	body := io.Reader(response.Body)
 	if copied != nil {
@@ -62,21 +68,6 @@ func (a *client) feedPage(ctx context.Context, t *call, p Position, count []stri
 		err = oddError(err.Error())
 	}
 	return answer, err
-}
-
-// position asks for a page. A range that is gone is an answer, and no error.
-func (a *client) position(ctx context.Context, t *call, p Position, count []string) (*http.Response, error) {
-	response, err := a.get(ctx, t, t.about.Container.path()+"/docs", func(h http.Header) {
-		p.headers(h)
-		h[headerMaxItemCount] = count
-	})
-	if refused, ok := errors.AsType[answerError](err); ok && ctx.Err() == nil {
-		response = refused.response
-		if changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Gone {
-			err = nil
-		}
-	}
-	return response, err
 }
 
 // answerOf is an answer of the feed without its page.
@@ -100,8 +91,9 @@ var (
 
 // headers sets the headers that ask for one page from the position. A part of a range is addressed
 // as the .NET SDK does (azure-cosmos-dotnet-v3, RequestInvokerHandler.cs).
-func (p Position) headers(h http.Header) {
-	h[headerIM] = incrementalFeed
+func (p Position) headers(count []string) http.Header {
+	h := make(http.Header, headersOfRequest)
+	h[headerIM], h[headerMaxItemCount] = incrementalFeed, count
 	if p.Mode == changefeed.FullFidelity {
 		h.Set(headerIM, "Full-Fidelity Feed")
 		h.Set("X-Ms-Cosmos-Changefeed-Wire-Format-Version", fullFidelityFormat)
@@ -114,11 +106,12 @@ func (p Position) headers(h http.Header) {
 	}
 	// A start time is kept with a token too, as Java does (azure-sdk-for-java, PR #48752).
 	if p.Continuation != "" {
-		h["If-None-Match"] = []string{p.Continuation}
+		h[headerIfNoneMatch] = []string{p.Continuation}
 	}
 	if !p.Since.IsZero() {
 		h.Set("If-Modified-Since", p.Since.UTC().Format(http.TimeFormat))
 	}
+	return h
 }
 
 // Documents reads one page of the change feed as FeedPage does, and returns its documents as they were

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -115,20 +116,16 @@ func (a *Account) Containers(ctx context.Context, database string) ([]Descriptio
 // (azure-cosmos-dotnet-v3, CosmosClient.GetDatabaseQueryIterator;
 // https://learn.microsoft.com/rest/api/cosmos-db/list-databases).
 func (a *client) list(ctx context.Context, database, path string) (all []Description, used Usage, err error) {
-	t, continuation := call{about: Subject{Container: Container{Database: database}}}, ""
+	t := call{about: Subject{Container: Container{Database: database}}}
+	h := http.Header{headerMaxItemCount: {strconv.Itoa(listPageSize)}}
 	for range maxListPages {
 		var page struct{ Databases, DocumentCollections []Description }
-		answer, err := a.getJSON(ctx, &t, path, func(h http.Header) {
-			h.Set(headerMaxItemCount, strconv.Itoa(listPageSize))
-			if continuation != "" {
-				h.Set(headerContinuation, continuation)
-			}
-		}, &page)
+		answer, err := a.getJSON(ctx, &t, path, maps.Clone(h), &page)
 		if err != nil {
 			return nil, t.Usage, err
 		}
 		all = slices.Concat(all, page.Databases, page.DocumentCollections)
-		if continuation = answer.Get(headerContinuation); continuation == "" {
+		if h.Set(headerContinuation, answer.Get(headerContinuation)); h.Get(headerContinuation) == "" {
 			return all, t.Usage, nil
 		}
 	}
@@ -139,25 +136,20 @@ func (a *client) list(ctx context.Context, database, path string) (all []Descrip
 // say, since it may deliver a range in two revisions while the range splits.
 func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, Usage, error) {
 	var revisions []changefeed.PartitionKeyRange
-	t, etag := call{about: Subject{Container: c}}, ""
+	t, h := call{about: Subject{Container: c}}, http.Header{headerIM: incrementalFeed, headerMaxItemCount: {"-1"}}
 	for range maxRangePages {
 		var page struct {
 			PartitionKeyRanges []changefeed.PartitionKeyRange
 		}
-		answer, err := a.getJSON(ctx, &t, c.path()+"/pkranges", func(h http.Header) {
-			h[headerIM] = incrementalFeed
-			h.Set(headerMaxItemCount, "-1")
-			if etag != "" {
-				h.Set("If-None-Match", etag)
-			}
-		}, &page)
+		answer, err := a.getJSON(ctx, &t, c.path()+"/pkranges", maps.Clone(h), &page)
 		if err != nil {
 			return nil, t.Usage, err
 		}
-		revisions = append(revisions, page.PartitionKeyRanges...)
-		if last := etag; len(revisions) > maxRanges {
+		if revisions = append(revisions, page.PartitionKeyRanges...); len(revisions) > maxRanges {
 			break
-		} else if etag = answer.Get(headerETag); len(page.PartitionKeyRanges) > 0 && etag != "" && etag != last {
+		}
+		if etag := answer.Get(headerETag); len(page.PartitionKeyRanges) > 0 && etag != "" && etag != h.Get(headerIfNoneMatch) {
+			h.Set(headerIfNoneMatch, etag)
 			continue
 		}
 		ranges := changefeed.NewRanges(revisions)
@@ -172,7 +164,7 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 // ProbeAccount reads the account's description, which the SDKs read before anything else. The error
 // of each probe is a *Refusal if the service answered, and says what to do in every case.
 func (a *Account) ProbeAccount(ctx context.Context) error {
-	_, err := a.getJSON(ctx, &call{}, "/", nil, &struct{}{})
+	_, err := a.getJSON(ctx, &call{}, "/", http.Header{}, &struct{}{})
 	return err
 }
 
