@@ -87,11 +87,6 @@ func (a *Account) Host() string { return a.host }
 // ShareBudget says how many processes read from the account at once: each spends its part of the budget.
 func (a *Account) ShareBudget(among int) { a.budget.among.Store(int64(among)) }
 
-// Until says how long the reads of a tick may go on if one of the tick before hung. Each tick has a time of
-// its own, which may be said more than once; the zero time is no limit. now is the time by the same clock,
-// which need not be that of this machine.
-func (a *Account) Until(at, now time.Time) { a.health.begin(at, now) }
-
 // Clock returns the time by the account's clock, as its last answer told; false if there was none.
 func (a *Account) Clock() (time.Time, bool) {
 	last := a.wire.last.Load()
@@ -100,9 +95,6 @@ func (a *Account) Clock() (time.Time, bool) {
 	}
 	return last.date.Add(time.Since(last.seen)), true
 }
-
-// Failing reports whether the last request for a container had no answer, or one that is late.
-func (a *Account) Failing(c Container) bool { return a.slots.failingOf(c) }
 
 // Scope returns what a token for the account is asked for first; "" if a key signs.
 func (a *Account) Scope() string {

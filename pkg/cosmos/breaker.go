@@ -58,8 +58,11 @@ func newHealth() *health {
 	return &health{account: account, containers: map[Container]*breaker{{}: account}}
 }
 
-// begin begins a tick, unless the same was said before.
-func (h *health) begin(at, now time.Time) {
+// Until says how long the reads of a tick may go on if one of the tick before hung. Each tick has a time of
+// its own, which may be said more than once; the zero time is no limit. now is the time by the same clock,
+// which need not be that of this machine.
+func (a *Account) Until(at, now time.Time) {
+	h := a.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !at.Equal(h.tick) {

@@ -67,9 +67,6 @@ func newBudget(next policy.Transporter, whole float64) *budget {
 	return &budget{next: next, whole: whole, saved: whole, at: time.Now(), charge: make(map[Container]float64)}
 }
 
-// rate is this process's share of the budget.
-func (b *budget) rate() float64 { return b.whole / float64(max(1, b.among.Load())) }
-
 func (b *budget) Do(r *http.Request) (*http.Response, error) {
 	if b.whole <= 0 {
 		return b.next.Do(r)
@@ -77,9 +74,7 @@ func (b *budget) Do(r *http.Request) (*http.Response, error) {
 	c, reserved := callOf(r.Context()), 0.0
 	if c.feed {
 		var err error
-		var delay time.Duration
-		reserved, delay, err = b.reserve(r.Context(), c.about.Container)
-		if c.Delay += delay; err != nil {
+		if reserved, err = b.reserve(r.Context(), c); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +85,7 @@ func (b *budget) Do(r *http.Request) (*http.Response, error) {
 }
 
 // reserve waits until the budget has the expected charge of a feed read, and takes it off.
-func (b *budget) reserve(ctx context.Context, c Container) (reserved float64, delay time.Duration, err error) {
+func (b *budget) reserve(ctx context.Context, c *call) (reserved float64, err error) {
 	start, patience := time.Now(), ctx
 	if until, ok := ctx.Value(budgetKey{}).(time.Time); ok {
 		var cancel context.CancelFunc
@@ -99,39 +94,35 @@ func (b *budget) reserve(ctx context.Context, c Container) (reserved float64, de
 	}
 	if b.enter(patience) {
 		defer b.leave()
-		for patience.Err() == nil {
-			wait, reserved := b.tryReserve(time.Now(), c)
+		for delay := time.Duration(0); patience.Err() == nil; delay = time.Since(start) {
+			wait, reserved := b.tryReserve(c.about.Container)
 			if wait == 0 {
-				return reserved, delay, nil
+				c.Delay += delay
+				return reserved, nil
 			}
 			if deadline, ok := patience.Deadline(); ok && time.Until(deadline) < wait {
 				break
 			}
 			select {
 			case <-time.After(wait):
-				delay = time.Since(start)
 			case <-patience.Done():
 			}
 		}
 	}
-	return 0, time.Since(start), cmp.Or(ctx.Err(), ErrBudget)
+	c.Delay += time.Since(start)
+	return 0, cmp.Or(ctx.Err(), ErrBudget)
 }
 
 // tryReserve takes the expected charge off if the budget has it, and else says how long it takes until
 // then. A charge above the budget of a second is waited for as if it were that, and paid back afterwards.
-func (b *budget) tryReserve(now time.Time, c Container) (wait time.Duration, reserved float64) {
+// Until one read has said what it costs, they go one at a time.
+func (b *budget) tryReserve(c Container) (wait time.Duration, reserved float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	rate := b.rate()
+	rate, now := b.whole/float64(max(1, b.among.Load())), time.Now()
 	b.saved = min(rate, b.saved+now.Sub(b.at).Seconds()*rate) // a second's worth can be saved up
 	b.at = now
-	expected, known := b.charge[c]
-	if !known {
-		expected = b.usual
-	}
-	if expected == 0 { // nothing was read yet: one at a time, until one has said what it costs
-		expected = rate
-	}
+	expected := cmp.Or(b.charge[c], b.usual, rate)
 	if needed := min(expected, rate); b.saved < needed {
 		seconds := min((needed-b.saved)/rate, maxWait.Seconds())
 		return time.Duration(seconds*float64(time.Second)) + time.Millisecond, 0
@@ -145,16 +136,15 @@ func (b *budget) spend(c *call, reserved, charge float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.saved += reserved - charge
-	if !c.feed || charge <= 0 {
-		return
+	if c.feed && charge > 0 {
+		b.charge[c.about.Container] = mean(b.charge[c.about.Container], charge)
+		b.usual = mean(b.usual, charge)
 	}
-	mean := func(old float64) float64 {
-		if old == 0 {
-			return charge
-		}
-		return old + meanWeight*(charge-old)
-	}
-	b.charge[c.about.Container], b.usual = mean(b.charge[c.about.Container]), mean(b.usual)
+}
+
+// mean moves a moving mean, which is 0 before the first value.
+func mean(old, value float64) float64 {
+	return (1-meanWeight)*cmp.Or(old, value) + meanWeight*value
 }
 
 // enter lets one read at a time wait for the budget; it is false if the context ends before. Of the others,

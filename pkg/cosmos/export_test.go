@@ -49,12 +49,13 @@ func (p Pace) Leave(throttled bool, charge float64) {
 
 // Read is a feed read that costs so much, ended once done is closed.
 func (p Pace) Read(ctx context.Context, charge float64, done <-chan struct{}) error {
-	reserved, _, err := p.reserve(ctx, Shop)
+	c := &call{feed: true, about: Subject{Container: Shop}}
+	reserved, err := p.reserve(ctx, c)
 	if err != nil {
 		return err
 	}
 	<-done
-	p.spend(&call{feed: true, about: Subject{Container: Shop}}, reserved, charge)
+	p.spend(c, reserved, charge)
 	return nil
 }
 

@@ -172,10 +172,11 @@ func (s *slots) grant() {
 	}
 }
 
-func (s *slots) failingOf(c Container) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.containers[c]
+// Failing reports whether the last request for a container had no answer, or one that is late.
+func (a *Account) Failing(c Container) bool {
+	a.slots.mu.Lock()
+	defer a.slots.mu.Unlock()
+	of := a.slots.containers[c]
 	return of != nil && of.failing
 }
 
