@@ -15,25 +15,25 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// RefusalKind is the cause of a refusal.
-type RefusalKind int
+// RefusalKind is the cause of a refusal, in words.
+type RefusalKind string
 
 // The causes of a refusal.
 const (
-	Rejected     RefusalKind = iota // the request itself is wrong for the service
-	NotPermitted                    // the identity lacks a role
-	KeyRefused                      // the key is wrong or was rotated
-	KeysDisabled                    // the account accepts identities alone
-	Firewall                        // network rules, as the service's message says
-	Forbidden                       // with a key: network rules or a wrong clock, which the service does not distinguish
-	Missing                         // the database or the container does not exist
-	Throttled
-	Unavailable      // the service cannot answer at the moment
-	Serverless       // the account has no throughput to provision
-	SharedThroughput // the container has none of its own, and shares that of its database
-	NoThroughput     // neither has any
-	NotAllowed       // the service does not allow that throughput
-	Changed          // somebody else replaced the throughput since it was read
+	Rejected         RefusalKind = "the request is rejected" // it is wrong for the service
+	NotPermitted     RefusalKind = "not permitted"           // the identity lacks a role
+	KeyRefused       RefusalKind = "the key is refused"      // it is wrong or was rotated
+	KeysDisabled     RefusalKind = "keys are not accepted"   // the account accepts identities alone
+	Firewall         RefusalKind = "the firewall"            // network rules, as the service's message says
+	Forbidden        RefusalKind = "forbidden"               // with a key: network rules or a wrong clock, which the service does not distinguish
+	Missing          RefusalKind = "not found"               // the database or the container
+	Throttled        RefusalKind = "throttled"
+	Unavailable      RefusalKind = "it cannot answer"  // at the moment
+	Serverless       RefusalKind = "serverless"        // the account has no throughput to provision
+	SharedThroughput RefusalKind = "shared throughput" // the container has none of its own, and shares that of its database
+	NoThroughput     RefusalKind = "no throughput"     // neither has any
+	NotAllowed       RefusalKind = "not allowed"       // the service does not allow that throughput
+	Changed          RefusalKind = "changed"           // somebody else replaced the throughput since it was read
 )
 
 // Subject is what a request is about.
@@ -75,7 +75,7 @@ const (
 
 // refusal returns the Refusal of an error answer by its status and substatus alone.
 func (a describer) refusal(about Subject, status, substatus int) *Refusal {
-	r := &Refusal{Subject: about, Account: a.host, Setting: a.setting, Status: status, Substatus: substatus}
+	r := &Refusal{Kind: Rejected, Subject: about, Account: a.host, Setting: a.setting, Status: status, Substatus: substatus}
 	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
 	switch {
 	case denied && a.identity:
@@ -206,121 +206,105 @@ func (s Subject) named() string {
 	return "container " + s.Container.String()
 }
 
-// missing names what was asked for, and where it should be.
-func (s Subject) missing() string {
-	switch {
-	case s.Container.ID != "" && s.Leases:
-		return "lease container " + s.Container.ID + " in database " + s.Container.Database
-	case s.Container.ID != "":
-		return "container " + s.Container.ID + " in database " + s.Container.Database
-	case s.Container.Database != "":
-		return s.named() + " in the account"
-	}
-	return "such account"
-}
+const (
+	// pageOfThroughput is what an identity needs to read and replace throughput.
+	pageOfThroughput = "(https://github.com/feedscale/feedscale/blob/main/docs/throughput.md)"
+	// dataReader is the id of the role Cosmos DB Built-in Data Reader, the same in every account.
+	dataReader = "00000000-0000-0000-0000-000000000001"
+)
 
-// pageOfThroughput is what an identity needs to read and replace throughput.
-const pageOfThroughput = "(https://github.com/feedscale/feedscale/blob/main/docs/throughput.md)"
-
-// says returns what the refusal is called in a Cause, what it means, and what to do about it.
-func (r *Refusal) says() (word, meaning, advice string) {
-	it, do := r.named(), r.reading()
+// explain returns what the refusal means, what to do about it, and the command of the Azure CLI for that; ""
+// where there is none.
+func (r *Refusal) explain() (meaning, advice, command string) {
+	az := func(command string, args ...string) string { return azurecli.InGroup("cosmosdb "+command, args...) }
+	it, do, c, name := r.named(), r.reading(), r.Container, azurecli.Cosmos.Resource(r.Account)
+	letIn := az("update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(r.Address, azurecli.Address))
 	switch r.Kind {
 	case NotPermitted:
-		advice = "give it the role Cosmos DB Built-in Data Reader there"
-		if r.Manager {
-			advice = "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings " + pageOfThroughput
-		} else if r.Doing != "" {
-			advice = "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager " + pageOfThroughput
+		meaning = "the identity is not permitted to " + do
+		switch {
+		case r.Manager:
+			return meaning, "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings " + pageOfThroughput,
+				azurecli.Assign("Cosmos DB Operator", cmp.Or(r.scope, azurecli.Cosmos.ID(r.Account)))
+		case r.Doing != "":
+			return meaning, "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager " + pageOfThroughput, ""
 		}
-		return "not permitted", "the identity is not permitted to " + do, advice
+		return meaning, "give it the role Cosmos DB Built-in Data Reader there",
+			az("sql role assignment create", "--account-name", name, "--scope", "/", "--principal-id", azurecli.Principal, "--role-definition-id", dataReader)
 	case KeyRefused:
-		return "the key is refused", "the key in setting " + r.Setting + " is refused", "put a valid key into setting " + r.Setting
+		return "the key in setting " + r.Setting + " is refused", "put a valid key into setting " + r.Setting,
+			az("keys list", "--name", name, "--type", "connection-strings")
 	case KeysDisabled:
-		return "keys are not accepted", "the account does not accept keys", "set " + r.Setting + "__accountEndpoint in place of the key, to use an identity"
+		return "the account does not accept keys", "set " + r.Setting + "__accountEndpoint in place of the key, to use an identity", ""
 	case Firewall:
-		return "the firewall", "the account's firewall refuses " + cmp.Or(r.Address, "this network") + ", which comes through the " + r.Route,
-			"let this network through the account's firewall"
+		switch r.Route {
+		case "service endpoint":
+			letIn = az("network-rule add", "--name", name, "--virtual-network", "VNET", "--subnet", "SUBNET")
+		case "private endpoint":
+			letIn = az("private-endpoint-connection approve", "--account-name", name, "--name", "CONNECTION")
+		}
+		return "the account's firewall refuses " + cmp.Or(r.Address, "this network") + ", which comes through the " + r.Route,
+			"let this network through the account's firewall", letIn
 	case Forbidden:
-		return "forbidden", "the account forbids to " + do + ": its firewall does, or this machine's clock is far off",
-			"let this network through the account's firewall, and check the clock"
+		return "the account forbids to " + do + ": its firewall does, or this machine's clock is far off",
+			"let this network through the account's firewall, and check the clock", letIn
 	case Missing:
-		if advice = "correct databaseId and containerId"; r.Leases {
-			advice = "correct leaseContainerId, or create it"
+		switch {
+		case r.Leases:
+			return "there is no lease container " + c.ID + " in database " + c.Database, "correct leaseContainerId, or create it",
+				az("sql container create", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--partition-key-path", "/id")
+		case c.ID != "":
+			return "there is no container " + c.ID + " in database " + c.Database, "correct databaseId and containerId",
+				az("sql container list", "--account-name", name, "--database-name", c.Database, "--query", "[].name")
+		case c.Database != "":
+			return "there is no " + it + " in the account", "correct databaseId and containerId",
+				az("sql database list", "--account-name", name, "--query", "[].name")
 		}
-		return "not found", "there is no " + r.missing(), advice
+		return "there is no such account", "correct databaseId and containerId", ""
 	case Throttled:
-		if advice = "raise its throughput, or poll less often"; r.Doing != "" {
+		meaning, advice = "the account throttles: request units are used up, and it would not "+do, "raise its throughput, or poll less often"
+		if r.Doing != "" {
 			advice = "the next poll tries again"
+		} else if c.ID != "" {
+			command = az("sql container throughput update", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--throughput", "REQUEST_UNITS")
 		}
-		return "throttled", "the account throttles: request units are used up, and it would not " + do, advice
+		return meaning, advice, command
 	case Unavailable:
-		return "it cannot answer", "the account could not " + do, "the next poll tries again; if this lasts, look at the health of the account"
+		return "the account could not " + do, "the next poll tries again; if this lasts, look at the health of the account", ""
 	case Serverless:
-		return "serverless", "the account is serverless: each request is billed, and nothing is provisioned",
-			"leave throughput out for what is in this account"
+		return "the account is serverless: each request is billed, and nothing is provisioned", "leave throughput out for what is in this account", ""
 	case SharedThroughput:
-		return "shared throughput", it + " has no throughput of its own, it shares that of database " + r.Container.Database,
-			"name the database alone, without the container, or give the container throughput of its own"
+		return it + " has no throughput of its own, it shares that of database " + c.Database,
+			"name the database alone, without the container, or give the container throughput of its own", ""
 	case NoThroughput:
 		if advice = "give it throughput of its own, or leave it out"; r.Manager {
 			advice = "check " + r.Setting + "__resourceId and the names of database and container"
 		}
-		return "no throughput", it + " has no throughput, or does not exist", advice
+		return it + " has no throughput, or does not exist", advice, ""
 	case NotAllowed:
-		return "not allowed", "the service does not allow that throughput for " + it, "keep min and max within what the service allows"
+		return "the service does not allow that throughput for " + it, "keep min and max within what the service allows", ""
 	case Changed:
-		return "changed", "somebody else changed the throughput of " + it + " meanwhile", "it is left alone; the next poll reads it again"
+		return "somebody else changed the throughput of " + it + " meanwhile", "it is left alone; the next poll reads it again", ""
 	}
-	return "the request is rejected", "the account rejects the request to " + do,
-		"check databaseId, containerId and leaseContainerId, and that the leases there are those of this container"
+	return "the account rejects the request to " + do, "check databaseId, containerId and leaseContainerId, and that the leases there are those of this container", ""
 }
 
 // Advice returns what to do about it.
 func (r *Refusal) Advice() string {
-	_, _, advice := r.says()
+	_, advice, _ := r.explain()
 	return advice
 }
 
-// dataReader is the id of the role Cosmos DB Built-in Data Reader, the same in every account.
-const dataReader = "00000000-0000-0000-0000-000000000001"
-
 // Command returns the command of the Azure CLI for that; "" where there is none.
 func (r *Refusal) Command() string {
-	c, name := r.Container, azurecli.Cosmos.Resource(r.Account)
-	inDatabase := func(command string, args ...string) string {
-		return azurecli.InGroup(command, append([]string{"--account-name", name, "--database-name", c.Database}, args...)...)
-	}
-	switch {
-	case r.Kind == NotPermitted && r.Manager:
-		return azurecli.Assign("Cosmos DB Operator", cmp.Or(r.scope, azurecli.Cosmos.ID(r.Account)))
-	case r.Kind == NotPermitted && r.Doing == "":
-		return azurecli.InGroup("cosmosdb sql role assignment create", "--account-name", name, "--scope", "/",
-			"--principal-id", azurecli.Principal, "--role-definition-id", dataReader)
-	case r.Kind == KeyRefused:
-		return azurecli.InGroup("cosmosdb keys list", "--name", name, "--type", "connection-strings")
-	case r.Route == "service endpoint":
-		return azurecli.InGroup("cosmosdb network-rule add", "--name", name, "--virtual-network", "VNET", "--subnet", "SUBNET")
-	case r.Route == "private endpoint":
-		return azurecli.InGroup("cosmosdb private-endpoint-connection approve", "--account-name", name, "--name", "CONNECTION")
-	case r.Kind == Firewall || r.Kind == Forbidden:
-		return azurecli.InGroup("cosmosdb update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(r.Address, azurecli.Address))
-	case r.Kind == Missing && r.Leases:
-		return inDatabase("cosmosdb sql container create", "--name", c.ID, "--partition-key-path", "/id")
-	case r.Kind == Missing && c.ID != "":
-		return inDatabase("cosmosdb sql container list", "--query", "[].name")
-	case r.Kind == Missing && c.Database != "":
-		return azurecli.InGroup("cosmosdb sql database list", "--account-name", name, "--query", "[].name")
-	case r.Kind == Throttled && r.Doing == "" && c.ID != "":
-		return inDatabase("cosmosdb sql container throughput update", "--name", c.ID, "--throughput", "REQUEST_UNITS")
-	}
-	return ""
+	_, _, command := r.explain()
+	return command
 }
 
 // Detail returns the service's own message, if there is one, and what it means, with the status. If something is
 // missing, the message says no more than the meaning and is left out.
 func (r *Refusal) Detail() string {
-	_, meaning, _ := r.says()
+	meaning, _, _ := r.explain()
 	switch {
 	case r.Substatus != 0:
 		meaning += fmt.Sprintf(" (%d/%d)", r.Status, r.Substatus)
@@ -346,13 +330,12 @@ const effect = "could not be measured"
 
 // Cause returns the account that refuses, or the container of it, and how.
 func (r *Refusal) Cause() changefeed.Cause {
-	word, _, advice := r.says()
-	c := changefeed.Cause{Of: "account " + r.Account, Effect: effect, Remedy: advice, Says: "refuses (" + word + ")"}
+	c := changefeed.Cause{Of: "account " + r.Account, Effect: effect, Remedy: r.Advice(), Says: fmt.Sprintf("refuses (%s)", r.Kind)}
 	if r.Container.Database != "" {
 		c.Part = r.named()
 	}
 	if r.Status != 0 {
-		c.Says = fmt.Sprintf("refuses (%d, %s)", r.Status, word)
+		c.Says = fmt.Sprintf("refuses (%d, %s)", r.Status, r.Kind)
 	}
 	if command := r.Command(); command != "" {
 		c.Remedy += ": " + command
