@@ -66,7 +66,9 @@ func NewAccount(o Options) (*Account, error) {
 	o.Concurrency, o.Endpoint = max(1, o.Concurrency), strings.TrimSuffix(o.Endpoint, "/")
 	a, signs, headers := &Account{health: newHealth(), wire: &wire{next: o.Transport}}, &authorization{}, headersOf(o)
 	a.slots = newSlots(a.wire, o.Concurrency)
-	a.budget = newBudget(router{retry{a.slots, a.health}, newRegions(o.Endpoint, o.Region), headers, signs}, o.Budget)
+	router := newRouter(retry{a.slots, a.health}, o.Endpoint, o.Region)
+	router.headers, router.signs = headers, signs
+	a.budget = newBudget(router, o.Budget)
 	a.health.next = a.budget
 	policies := []policy.Policy{whole{signs, headers}}
 	if o.Key == "" {

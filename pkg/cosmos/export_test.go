@@ -59,10 +59,10 @@ func (p Pace) Read(ctx context.Context, charge float64, done <-chan struct{}) er
 	return nil
 }
 
-// Regions gives a test access to the methods of regions, without an account.
-type Regions struct{ *regions }
+// Regions gives a test access to the methods of a router, without an account.
+type Regions struct{ *router }
 
-func NewRegions(endpoint, own string) Regions { return Regions{newRegions(endpoint, own)} }
+func NewRegions(endpoint, own string) Regions { return Regions{newRouter(nil, endpoint, own)} }
 
 func (r Regions) Route(now time.Time) []string              { reads, _ := r.route(now); return reads }
 func (r Regions) Writable() string                          { _, writes := r.route(time.Time{}); return writes }

@@ -23,18 +23,22 @@ const (
 	regionsTimeout      = 3 * time.Second // of reading the list, for which nothing else waits longer
 )
 
-// regions orders the endpoints that an account can be read at: its own and that of each readable
-// region. If the account is in the region feedscale runs in, that one comes first, otherwise the
-// account's own endpoint. One that fails is left out for avoidFailedFor
+// router sends a request to the first region that answers: while there is another region it is tried
+// briefly, and in the last one patiently. If the account is in the region feedscale runs in, that one comes
+// first, otherwise the account's own endpoint. One that fails is left out for avoidFailedFor
 // (docs/decisions/0007-pace-and-regions.md).
-type regions struct {
+type router struct {
+	next     policy.Transporter
+	headers  http.Header // of every request
+	signs    *authorization
 	own      string // regionName of the one that feedscale runs in; "" = unknown
 	endpoint string // the account's own endpoint
-	mu       sync.Mutex
-	order    []string             // the endpoints, best first; never changed in place
-	writes   string               // the endpoint of the region that takes writes
-	learned  time.Time            // when the regions were read last
-	avoid    map[string]time.Time // until when an endpoint is left out
+
+	mu      sync.Mutex
+	order   []string             // the endpoints, best first; never changed in place
+	writes  string               // the endpoint of the region that takes writes
+	learned time.Time            // when the regions were read last
+	avoid   map[string]time.Time // until when an endpoint is left out
 }
 
 // location is one region in an account's description.
@@ -43,37 +47,37 @@ type location struct {
 	Endpoint string `json:"databaseAccountEndpoint"`
 }
 
-func newRegions(endpoint, own string) *regions {
-	return &regions{own: regionName(own), endpoint: endpoint, order: []string{endpoint}, writes: endpoint, avoid: make(map[string]time.Time)}
+func newRouter(next policy.Transporter, endpoint, own string) *router {
+	return &router{next: next, own: regionName(own), endpoint: endpoint, order: []string{endpoint}, writes: endpoint, avoid: make(map[string]time.Time)}
 }
 
 // route returns the endpoints to read from, best first and at least one: if all have failed, it returns all.
 // The caller does not change it.
-func (r *regions) route(now time.Time) (reads []string, writes string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if reads = r.order; len(r.avoid) > 0 {
-		reads = slices.DeleteFunc(slices.Clone(reads), func(endpoint string) bool { return now.Before(r.avoid[endpoint]) })
+func (t *router) route(now time.Time) (reads []string, writes string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if reads = t.order; len(t.avoid) > 0 {
+		reads = slices.DeleteFunc(slices.Clone(reads), func(endpoint string) bool { return now.Before(t.avoid[endpoint]) })
 	}
 	if len(reads) == 0 {
-		reads = r.order
+		reads = t.order
 	}
-	return reads, r.writes
+	return reads, t.writes
 }
 
 // regionName is a name without case and spaces: "West Europe" is "westeurope".
 func regionName(name string) string { return strings.ToLower(strings.ReplaceAll(name, " ", "")) }
 
 // markFailed leaves an endpoint out for avoidFailedFor.
-func (r *regions) markFailed(endpoint string, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.avoid[endpoint] = now.Add(avoidFailedFor)
+func (t *router) markFailed(endpoint string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.avoid[endpoint] = now.Add(avoidFailedFor)
 }
 
 // learn takes the regions from an account's description, without those that may not be asked. It ignores
 // what is none.
-func (r *regions) learn(description []byte, now time.Time) {
+func (t *router) learn(description []byte, now time.Time) {
 	var account struct {
 		Readable []location `json:"readableLocations"`
 		Writable []location `json:"writableLocations"`
@@ -81,21 +85,21 @@ func (r *regions) learn(description []byte, now time.Time) {
 	if json.Unmarshal(description, &account) != nil || len(account.Readable) == 0 {
 		return
 	}
-	order := []string{r.endpoint}
-	for _, l := range r.trusted(account.Readable) {
+	order := []string{t.endpoint}
+	for _, l := range t.trusted(account.Readable) {
 		switch {
-		case l.Endpoint == r.endpoint:
-		case r.own != "" && regionName(l.Name) == r.own:
+		case l.Endpoint == t.endpoint:
+		case t.own != "" && regionName(l.Name) == t.own:
 			order = slices.Insert(order, 0, l.Endpoint)
 		default:
 			order = append(order, l.Endpoint)
 		}
 	}
-	writable := append(r.trusted(account.Writable), location{Endpoint: r.endpoint})
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.order, r.learned = order, now
-	r.writes = writable[0].Endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
+	writable := append(t.trusted(account.Writable), location{Endpoint: t.endpoint})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.order, t.learned = order, now
+	t.writes = writable[0].Endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
 }
 
 // azureDomain finds the domain of Azure's own endpoints, in every cloud.
@@ -104,9 +108,9 @@ var azureDomain = regexp.MustCompile(`(?i)\.((documents|cosmos)\.azure\.[a-z]+)$
 // trusted returns the locations that may get signatures and tokens of the account (docs/security.md,
 // Limits): with a scheme, a host and a port alone, not in clear unless the account is, and of Azure's domain
 // if the account is. Their endpoints have no slash at the end.
-func (r *regions) trusted(locations []location) (trusted []location) {
+func (t *router) trusted(locations []location) (trusted []location) {
 	domain := func(u *url.URL) string { return strings.ToLower(azureDomain.FindString(u.Hostname())) }
-	own, _ := url.Parse(r.endpoint) // NewAccount has parsed it
+	own, _ := url.Parse(t.endpoint) // NewAccount has parsed it
 	for _, l := range locations {
 		l.Endpoint = strings.TrimSuffix(l.Endpoint, "/")
 		u, err := url.Parse(l.Endpoint)
@@ -120,38 +124,29 @@ func (r *regions) trusted(locations []location) (trusted []location) {
 
 // stale reports whether the caller is to read the account's regions. It does so once per
 // refreshRegionsAfter, to one caller.
-func (r *regions) stale(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.learned.IsZero() && now.Sub(r.learned) < refreshRegionsAfter {
+func (t *router) stale(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.learned.IsZero() && now.Sub(t.learned) < refreshRegionsAfter {
 		return false
 	}
-	r.learned = now
+	t.learned = now
 	return true
 }
 
 // guess returns the address that the account has in the region feedscale runs in, to be asked if its own
 // endpoint does not answer. The SDKs build it alike (azure-cosmos-dotnet-v3, LocationHelper.cs). "" = the
 // endpoint is none of Azure's, or no region is known.
-func (r *regions) guess() string {
-	scheme, host, _ := strings.Cut(r.endpoint, "://")
+func (t *router) guess() string {
+	scheme, host, _ := strings.Cut(t.endpoint, "://")
 	account, domain, _ := strings.Cut(host, ".")
-	if r.own == "" || !strings.HasPrefix(domain, "documents.azure.") {
+	if t.own == "" || !strings.HasPrefix(domain, "documents.azure.") {
 		return ""
 	}
-	return scheme + "://" + account + "-" + r.own + "." + domain
+	return scheme + "://" + account + "-" + t.own + "." + domain
 }
 
-// router sends a request to the first region that answers: while there is another region it is tried
-// briefly, and in the last one patiently.
-type router struct {
-	next policy.Transporter
-	*regions
-	headers http.Header // of every request
-	signs   *authorization
-}
-
-func (t router) Do(r *http.Request) (*http.Response, error) {
+func (t *router) Do(r *http.Request) (*http.Response, error) {
 	ctx, c := r.Context(), callOf(r.Context())
 	now := time.Now()
 	if t.stale(now) {
@@ -185,7 +180,7 @@ func (t router) Do(r *http.Request) (*http.Response, error) {
 // readRegions reads the account's regions: from its own endpoint, and if that does not answer, which it
 // may not while the write region is out of order, from the region feedscale runs in. A failure is
 // ignored: then the endpoints that are known are used.
-func (t router) readRegions(asked *http.Request, of *call) {
+func (t *router) readRegions(asked *http.Request, of *call) {
 	c := call{timeout: regionsTimeout}
 	defer func() { of.Requests, of.Charge = of.Requests+c.Requests, of.Charge+c.Charge }()
 	for _, endpoint := range []string{t.endpoint, t.guess()} {
