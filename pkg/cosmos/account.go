@@ -65,7 +65,7 @@ func NewAccount(o Options) (*Account, error) {
 	}
 	o.Concurrency, o.Endpoint = max(1, o.Concurrency), strings.TrimSuffix(o.Endpoint, "/")
 	a, signs, headers := &Account{health: newHealth(), wire: &wire{next: o.Transport}}, &authorization{}, headersOf(o)
-	a.slots = newSlots(a.wire, o.Concurrency)
+	a.slots = &slots{next: a.wire, size: o.Concurrency}
 	router := newRouter(retry{a.slots, a.health}, o.Endpoint, o.Region)
 	router.headers, router.signs = headers, signs
 	a.budget = newBudget(router, o.Budget)

@@ -14,7 +14,7 @@ type Pace struct {
 }
 
 func NewPace(budget float64, maxLimit int) Pace {
-	return Pace{newBudget(nil, budget), newSlots(nil, maxLimit), new([]*ticket)}
+	return Pace{newBudget(nil, budget), &slots{size: maxLimit}, new([]*ticket)}
 }
 
 // NewTransport is what an Account without a Transport sends its requests with.
@@ -26,8 +26,8 @@ var Shop = Container{"shop", "orders"}
 // Enter takes a slot for a lookup.
 func (p Pace) Enter(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
-	t := &ticket{cancel: func() {}}
-	err := p.slots.take(ctx, t, Shop)
+	t := &ticket{share: new(share), cancel: func() {}}
+	err := p.slots.take(ctx, t)
 	if err == nil {
 		*p.held = append(*p.held, t)
 	}
@@ -35,14 +35,10 @@ func (p Pace) Enter(ctx context.Context) (time.Duration, error) {
 }
 
 // Leave ends the oldest lookup.
-func (p Pace) Leave(throttled bool, charge float64) {
+func (p Pace) Leave(charge float64) {
 	if held := *p.held; len(held) > 0 {
-		status := http.StatusOK
-		if throttled {
-			status = http.StatusTooManyRequests
-		}
 		*p.held = held[1:]
-		p.slots.give(held[0], &http.Response{StatusCode: status}, false)
+		p.slots.give(held[0], &http.Response{StatusCode: http.StatusOK}, false)
 	}
 	p.spend(&call{about: Subject{Container: Shop}}, 0, charge)
 }

@@ -73,12 +73,12 @@ func TestAContainerThatIsNotThereIsToldFromOneThatCannotBeSeen(t *testing.T) {
 	t.Parallel()
 	server := start(t, cosmosfake.Options{})
 	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
-	if has, _, err := a.Has(t.Context(), orders); err != nil || !has {
-		t.Errorf("%s: %v, %v", orders, has, err)
+	if _, _, err := a.Describe(t.Context(), orders); err != nil {
+		t.Errorf("%s: %v", orders, err)
 	}
 	for _, c := range []cosmos.Container{{Database: "shop", ID: "nowhere"}, {Database: "nowhere", ID: "orders"}} {
-		if has, _, err := a.Has(t.Context(), c); err != nil || has {
-			t.Errorf("%s: %v, %v", c, has, err)
+		if _, _, err := a.Describe(t.Context(), c); !errors.Is(err, cosmos.ErrMissing) {
+			t.Errorf("%s: %v, want ErrMissing", c, err)
 		}
 	}
 	if _, _, err := a.Leases(t.Context(), cosmos.Container{Database: "nowhere", ID: "leases"}, nil); !errors.Is(err, cosmos.ErrMissing) {
@@ -90,7 +90,7 @@ func TestAContainerThatIsNotThereIsToldFromOneThatCannotBeSeen(t *testing.T) {
 		}
 		return nil
 	})
-	_, _, has := a.Has(t.Context(), orders)
+	_, _, has := a.Describe(t.Context(), orders)
 	_, _, names := a.NamesOf(t.Context(), "q0oIAA==", "q0oIALS6YvQ=")
 	_, _, leases := a.Leases(t.Context(), orders, nil)
 	for i, err := range []error{has, names, leases} {

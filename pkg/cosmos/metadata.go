@@ -2,7 +2,6 @@ package cosmos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -91,15 +90,6 @@ func (a *Account) NamesOf(ctx context.Context, databaseRID, containerRID string)
 	t.about.Container.ID = ""
 	database, err := a.read(ctx, &t)
 	return Container{database.ID, container.ID}, t.Usage, err
-}
-
-// Has reports whether the account has a container.
-func (a *Account) Has(ctx context.Context, c Container) (bool, Usage, error) {
-	_, usage, err := a.Describe(ctx, c)
-	if errors.Is(err, ErrMissing) {
-		return false, usage, nil
-	}
-	return err == nil, usage, err
 }
 
 // Databases lists the databases of the account. Its error, and that of Containers, says what to do.

@@ -12,56 +12,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// turns counts how many calls may be in flight at once: it begins as many as it can, and ends them
-// unthrottled.
-func turns(t *testing.T, p cosmos.Pace) int {
-	t.Helper()
-	n := 0
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
-		_, err := p.Enter(ctx)
-		cancel()
-		if err != nil {
-			return n
-		}
-		n++
-	}
-}
-
-func TestAThrottledAccountIsAskedLessAtOnceAndThenMoreAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := cosmos.NewPace(0, 8)
-		if got := turns(t, p); got != 8 {
-			t.Fatalf("%d turns, want 8", got)
-		}
-		p.Leave(true, 0)
-		for range 7 {
-			p.Leave(false, 0)
-		}
-		// The throttled call halves the limit of 8; the seven others raise it by one, once.
-		if got := turns(t, p); got != 5 {
-			t.Errorf("%d turns after a throttled call and seven unthrottled calls, want 5", got)
-		}
-		for range 5 {
-			p.Leave(true, 0)
-		}
-		if got := turns(t, p); got != 1 {
-			t.Errorf("%d turns while everything is throttled, want 1", got)
-		}
-		p.Leave(false, 0)
-		for range 100 {
-			if _, err := p.Enter(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			p.Leave(false, 0)
-		}
-		if got := turns(t, p); got != 8 {
-			t.Errorf("%d turns after many unthrottled calls, want all 8", got)
-		}
-	})
-}
-
 func TestACallThatWaitsForATurnGetsTheNextOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +25,7 @@ func TestACallThatWaitsForATurnGetsTheNextOne(t *testing.T) {
 			entered <- err
 		}()
 		synctest.Wait()
-		p.Leave(false, 0)
+		p.Leave(0)
 		if err := <-entered; err != nil {
 			t.Error(err)
 		}
@@ -143,7 +93,7 @@ func TestAReadThatTheBudgetLeavesOutSaysSoAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := cosmos.NewPace(10, 64)
-		p.Leave(false, 1000) // debts
+		p.Leave(1000) // debts
 		start := time.Now()
 		err := p.Read(cosmos.BudgetUntil(t.Context(), start.Add(5*time.Second)), 1, closed)
 		if !errors.Is(err, cosmos.ErrBudget) || time.Since(start) > 5*time.Second {
@@ -158,7 +108,7 @@ func TestAWaitForTheBudgetIsAtMostAnHourAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := cosmos.NewPace(10, 64)
-		p.Leave(false, 1e300)
+		p.Leave(1e300)
 		start := time.Now()
 		err := p.Read(cosmos.BudgetUntil(t.Context(), start.Add(59*time.Minute)), 1, closed)
 		if !errors.Is(err, cosmos.ErrBudget) || time.Since(start) > 0 {

@@ -181,7 +181,7 @@ func (t *router) Do(r *http.Request) (*http.Response, error) {
 // may not while the write region is out of order, from the region feedscale runs in. A failure is
 // ignored: then the endpoints that are known are used.
 func (t *router) readRegions(asked *http.Request, of *call) {
-	c := call{timeout: regionsTimeout}
+	c := call{timeout: regionsTimeout, breaker: of.breaker}
 	defer func() { of.Requests, of.Charge = of.Requests+c.Requests, of.Charge+c.Charge }()
 	for _, endpoint := range []string{t.endpoint, t.guess()} {
 		r, err := http.NewRequestWithContext(c.in(asked.Context()), http.MethodGet, endpoint+"/", nil)

@@ -17,16 +17,14 @@ import (
 //
 // Containers that do not answer, or have not for a while, together hold at most half of the slots. If
 // there is only one slot, they hold it only while nobody else waits. If they hold more, their oldest
-// request gives up its slot and starts again later. A container that throttles has a limit of its own: each
-// 429 halves it, and as many answers as it allows raise it by one (docs/decisions/0007).
+// request gives up its slot and starts again later (docs/decisions/0007-pace-and-regions.md).
 type slots struct {
 	next policy.Transporter
 	size int
 
-	mu         sync.Mutex
-	containers map[Container]*share
-	tickets    []*ticket // oldest first
-	watched    bool      // while some wait
+	mu      sync.Mutex // of each share, too
+	tickets []*ticket  // oldest first
+	watched bool       // while some wait
 }
 
 // share is what the slots know of one container.
@@ -34,9 +32,6 @@ type share struct {
 	failing bool          // its last request had no answer, or one is late
 	feeds   bool          // that was a page of its feed: no other answer ends it
 	slow    time.Duration // how long its answers took lately; after twice as long, and at least shortLook, one is late
-	held    int
-	limit   int // of requests in flight
-	calm    int // answers in a row that were not throttled, since the limit changed
 }
 
 // ticket is a request that has a slot, or waits for one.
@@ -52,21 +47,12 @@ type ticket struct {
 
 func (t *ticket) holds() bool { return !t.at.IsZero() }
 
-// mayHold reports whether it waits, and its container may hold another slot.
-func (t *ticket) mayHold(failing bool) bool {
-	return !t.holds() && t.failing == failing && t.held < t.limit
-}
-
-func newSlots(next policy.Transporter, size int) *slots {
-	return &slots{next: next, size: size, containers: make(map[Container]*share)}
-}
-
 func (s *slots) Do(r *http.Request) (*http.Response, error) {
 	c := callOf(r.Context())
 	for {
 		ctx, cancel := context.WithCancel(r.Context())
-		t := &ticket{feed: c.feed, cancel: cancel, keeps: r.Method == http.MethodPut}
-		if err := s.take(ctx, t, c.about.Container); err != nil {
+		t := &ticket{share: &c.breaker.share, feed: c.feed, cancel: cancel, keeps: r.Method == http.MethodPut}
+		if err := s.take(ctx, t); err != nil {
 			cancel()
 			return nil, err
 		}
@@ -108,12 +94,8 @@ func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*
 }
 
 // take waits for a slot.
-func (s *slots) take(ctx context.Context, t *ticket, c Container) error {
+func (s *slots) take(ctx context.Context, t *ticket) error {
 	s.mu.Lock()
-	if t.share = s.containers[c]; t.share == nil {
-		t.share = &share{limit: s.size}
-		s.containers[c] = t.share
-	}
 	s.tickets = append(s.tickets, t)
 	s.grant()
 	if t.holds() {
@@ -148,19 +130,18 @@ func (s *slots) grant() {
 	}
 	for _, class := range [...]bool{false, true} {
 		for i := 0; i < len(s.tickets) && held < min(s.size, len(s.tickets)); i++ {
-			if t := s.tickets[i]; t.mayHold(class) && (!class || failing < part) {
+			if t := s.tickets[i]; !t.holds() && t.failing == class && (!class || failing < part) {
 				if held++; class {
 					failing++
 				}
 				t.at = time.Now()
-				t.share.held++
 				if t.granted != nil {
 					close(t.granted)
 				}
 			}
 		}
 	}
-	if s.size == 1 && slices.ContainsFunc(s.tickets, func(t *ticket) bool { return t.mayHold(false) }) {
+	if s.size == 1 && slices.ContainsFunc(s.tickets, func(t *ticket) bool { return !t.holds() && !t.failing }) {
 		part = 0
 	}
 	for i := 0; failing > part && i < len(s.tickets); i++ {
@@ -174,10 +155,12 @@ func (s *slots) grant() {
 
 // Failing reports whether the last request for a container had no answer, or one that is late.
 func (a *Account) Failing(c Container) bool {
+	a.health.mu.Lock()
+	of := a.health.containers[c]
+	a.health.mu.Unlock()
 	a.slots.mu.Lock()
 	defer a.slots.mu.Unlock()
-	of := a.slots.containers[c]
-	return of != nil && of.failing
+	return of != nil && of.share.failing
 }
 
 // watch looks for late requests while others wait.
@@ -213,7 +196,6 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool) {
 			t.failing, t.feeds = false, false
 		}
 		t.slow = max(time.Since(t.at), t.slow*9/10)
-		t.adapt(response.StatusCode == http.StatusTooManyRequests, s.size)
 	}
 	s.remove(t)
 }
@@ -221,21 +203,10 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool) {
 // fail says that a request had no answer, or none for a while.
 func (t *ticket) fail() { t.failing, t.feeds = true, t.feeds || t.feed }
 
-// adapt adapts the limit of a container.
-func (s *share) adapt(throttled bool, most int) {
-	switch s.calm++; {
-	case throttled:
-		s.limit, s.calm = max(1, s.limit/2), 0
-	case s.limit < most && s.calm >= s.limit:
-		s.limit, s.calm = s.limit+1, 0
-	}
-}
-
 // remove takes a ticket out, whether it has a slot or waits for one.
 func (s *slots) remove(t *ticket) {
 	s.tickets = slices.DeleteFunc(s.tickets, func(other *ticket) bool { return other == t })
 	if t.holds() {
-		t.held--
 		s.grant()
 	}
 }

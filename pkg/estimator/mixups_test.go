@@ -450,8 +450,8 @@ func TestLeasesOnHalvesOfARangeThatIsSplitBetweenThemAreApproximate(t *testing.T
 	}
 }
 
-// TestTheSettingsOfAnAccountAreInEveryRead has what spares the application: eventual consistency where
-// the account's own costs twice as much, a low priority, and a throughput bucket.
+// TestTheSettingsOfAnAccountAreInEveryRead has what spares the application: eventual consistency, since
+// a stronger one may cost twice as much, a low priority, and a throughput bucket.
 func TestTheSettingsOfAnAccountAreInEveryRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -459,7 +459,7 @@ func TestTheSettingsOfAnAccountAreInEveryRead(t *testing.T) {
 		options           cosmos.Options
 		want              map[string]string
 	}{
-		{"nothing where nothing is set", "Session", cosmos.Options{}, map[string]string{"x-ms-consistency-level": "", "x-ms-cosmos-priority-level": "", "x-ms-cosmos-throughput-bucket": ""}},
+		{"eventual consistency alone where nothing is set", "Session", cosmos.Options{}, map[string]string{"x-ms-consistency-level": "Eventual", "x-ms-cosmos-priority-level": "", "x-ms-cosmos-throughput-bucket": ""}},
 		{"eventual consistency where the account is strong", "Strong", cosmos.Options{}, map[string]string{"x-ms-consistency-level": "Eventual"}},
 		{"eventual consistency where staleness is bounded", "BoundedStaleness", cosmos.Options{}, map[string]string{"x-ms-consistency-level": "Eventual"}},
 		{"a low priority", "Session", cosmos.Options{Priority: "Low"}, map[string]string{"x-ms-cosmos-priority-level": "Low"}},

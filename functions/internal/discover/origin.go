@@ -103,15 +103,16 @@ func (o origin) questions() (questions []question) {
 }
 
 func (s survey) ask(ctx context.Context, q question) (a answer) {
+	c := cosmos.Container{Database: q.database, ID: q.container}
 	if q.byRID {
-		a.container, a.usage, a.err = s.account.NamesOf(ctx, q.database, q.container)
-		if errors.Is(a.err, cosmos.ErrMissing) {
-			a.err = nil
-		}
-		return a
+		c, a.usage, a.err = s.account.NamesOf(ctx, q.database, q.container)
+	} else {
+		_, a.usage, a.err = s.account.Describe(ctx, c)
 	}
-	c, has := cosmos.Container{Database: q.database, ID: q.container}, false
-	if has, a.usage, a.err = s.account.Has(ctx, c); has {
+	switch {
+	case errors.Is(a.err, cosmos.ErrMissing):
+		a.err = nil
+	case a.err == nil:
 		a.container = c
 	}
 	return a
