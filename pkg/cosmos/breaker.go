@@ -28,7 +28,8 @@ type breaker struct {
 	probed   time.Time      // when a call was let through last that finds out whether there are answers again
 	settled  chan struct{}  // closed when that call has ended; nil while none is in flight
 	looks    map[string]int // by partition: reads in a row without an answer; "" = what is no read of a partition
-	share    share          // of the slots
+	share    share          // what the slots know of the container
+	charge   float64        // what the budget knows: the same as budget.usual, of the container
 }
 
 // isOpen reports whether calls are kept away.

@@ -49,12 +49,11 @@ type budget struct {
 	among atomic.Int64 // processes that share it; 0 = 1
 
 	mu      sync.Mutex
-	saved   float64               // request units that may be spent; below 0 what was spent too early
-	at      time.Time             // when saved was right
-	charge  map[Container]float64 // request units of a feed read, a moving mean for each container
-	usual   float64               // the same for all of them; 0 before the first answer
-	busy    bool                  // a read waits for the budget
-	waiting []waiter              // for their turn to do so
+	saved   float64   // request units that may be spent; below 0 what was spent too early
+	at      time.Time // when saved was right
+	usual   float64   // request units of a feed read, a moving mean; 0 before the first answer
+	busy    bool      // a read waits for the budget
+	waiting []waiter  // for their turn to do so
 }
 
 // waiter is a read that waits for its turn.
@@ -64,7 +63,7 @@ type waiter struct {
 }
 
 func newBudget(next policy.Transporter, whole float64) *budget {
-	return &budget{next: next, whole: whole, saved: whole, at: time.Now(), charge: make(map[Container]float64)}
+	return &budget{next: next, whole: whole, saved: whole, at: time.Now()}
 }
 
 func (b *budget) Do(r *http.Request) (*http.Response, error) {
@@ -95,7 +94,7 @@ func (b *budget) reserve(ctx context.Context, c *call) (reserved float64, err er
 	if b.enter(patience) {
 		defer b.leave()
 		for delay := time.Duration(0); patience.Err() == nil; delay = time.Since(start) {
-			wait, reserved := b.tryReserve(c.about.Container)
+			wait, reserved := b.tryReserve(c.breaker)
 			if wait == 0 {
 				c.Delay += delay
 				return reserved, nil
@@ -116,13 +115,13 @@ func (b *budget) reserve(ctx context.Context, c *call) (reserved float64, err er
 // tryReserve takes the expected charge off if the budget has it, and else says how long it takes until
 // then. A charge above the budget of a second is waited for as if it were that, and paid back afterwards.
 // Until one read has said what it costs, they go one at a time.
-func (b *budget) tryReserve(c Container) (wait time.Duration, reserved float64) {
+func (b *budget) tryReserve(of *breaker) (wait time.Duration, reserved float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rate, now := b.whole/float64(max(1, b.among.Load())), time.Now()
 	b.saved = min(rate, b.saved+now.Sub(b.at).Seconds()*rate) // a second's worth can be saved up
 	b.at = now
-	expected := cmp.Or(b.charge[c], b.usual, rate)
+	expected := cmp.Or(of.charge, b.usual, rate)
 	if needed := min(expected, rate); b.saved < needed {
 		seconds := min((needed-b.saved)/rate, maxWait.Seconds())
 		return time.Duration(seconds*float64(time.Second)) + time.Millisecond, 0
@@ -137,8 +136,7 @@ func (b *budget) spend(c *call, reserved, charge float64) {
 	defer b.mu.Unlock()
 	b.saved += reserved - charge
 	if c.feed && charge > 0 {
-		b.charge[c.about.Container] = mean(b.charge[c.about.Container], charge)
-		b.usual = mean(b.usual, charge)
+		c.breaker.charge, b.usual = mean(c.breaker.charge, charge), mean(b.usual, charge)
 	}
 }
 

@@ -11,17 +11,15 @@ type Pace struct {
 	*budget
 	slots *slots
 	held  *[]*ticket
+	shop  *breaker
 }
 
 func NewPace(budget float64, maxLimit int) Pace {
-	return Pace{newBudget(nil, budget), &slots{size: maxLimit}, new([]*ticket)}
+	return Pace{newBudget(nil, budget), &slots{size: maxLimit}, new([]*ticket), new(breaker)}
 }
 
 // NewTransport is what an Account without a Transport sends its requests with.
 func NewTransport(concurrency int) *http.Transport { return newHTTP(concurrency) }
-
-// Shop is the container that the calls of a test read.
-var Shop = Container{"shop", "orders"}
 
 // Enter takes a slot for a lookup.
 func (p Pace) Enter(ctx context.Context) (time.Duration, error) {
@@ -40,12 +38,12 @@ func (p Pace) Leave(charge float64) {
 		*p.held = held[1:]
 		p.slots.give(held[0], &http.Response{StatusCode: http.StatusOK}, false)
 	}
-	p.spend(&call{about: Subject{Container: Shop}}, 0, charge)
+	p.spend(&call{breaker: p.shop}, 0, charge)
 }
 
 // Read is a feed read that costs so much, ended once done is closed.
 func (p Pace) Read(ctx context.Context, charge float64, done <-chan struct{}) error {
-	c := &call{feed: true, about: Subject{Container: Shop}}
+	c := &call{feed: true, breaker: p.shop}
 	reserved, err := p.reserve(ctx, c)
 	if err != nil {
 		return err
