@@ -11,6 +11,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -26,6 +27,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
 // Options say which account, and how to reach and spare it.
@@ -61,7 +64,7 @@ func NewAccount(o Options) (*Account, error) {
 		return nil, fmt.Errorf("the account endpoint in setting %s is not an http or https URL", o.Setting)
 	}
 	if o.Transport == nil {
-		o.Transport = newTransport(o.Concurrency)
+		o.Transport = transport{bounded.Answers(newHTTP(o.Concurrency))}
 	}
 	o.Concurrency, o.Endpoint = max(1, o.Concurrency), strings.TrimSuffix(o.Endpoint, "/")
 	a, signs, headers := &Account{health: newHealth(), wire: &wire{next: o.Transport}}, &authorization{}, headersOf(o)
@@ -72,7 +75,7 @@ func NewAccount(o Options) (*Account, error) {
 	a.health.next = a.budget
 	policies := []policy.Policy{whole{signs, headers}}
 	if o.Key == "" {
-		a.identity = newScoped(o, u)
+		a.identity = &scoped{TokenCredential: o.Credential, own: cmp.Or(o.Scope, OwnScope(u)), fixed: o.Scope != ""}
 		signs.bearer = newBearer(a.identity, u)
 		policies = append(policies, cosmosToken{})
 	} else if signs.key, err = base64.StdEncoding.DecodeString(o.Key); err != nil {

@@ -131,10 +131,6 @@ type scoped struct {
 	other atomic.Bool // DefaultScope is what works
 }
 
-func newScoped(o Options, endpoint *url.URL) *scoped {
-	return &scoped{TokenCredential: o.Credential, own: cmp.Or(o.Scope, OwnScope(endpoint)), fixed: o.Scope != ""}
-}
-
 // GetToken ignores the scopes that it is asked for: they are always the same. Its error is a tokenError.
 func (s *scoped) GetToken(ctx context.Context, o policy.TokenRequestOptions) (token azcore.AccessToken, err error) {
 	if o.Scopes = []string{s.own}; !s.other.Load() {

@@ -11,14 +11,16 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-
-	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
 const (
 	answerTimeout = 10 * time.Second // until an answer begins, so that one that is lost does not cost the tick
 	dialTimeout   = 5 * time.Second
 	idleTimeout   = 90 * time.Second
+
+	// maxCharge is the most request units that an answer is believed to have cost: what a container may spend
+	// in a second by default. A charge above it counts as none, as do one below 0 and one that is no number.
+	maxCharge = 1e6
 )
 
 // The transport of an account is a chain of round trippers with one rule each. A request passes them in this
@@ -63,8 +65,16 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 		r.Body, _ = r.GetBody() // a try that was given up may still read the one before
 	}
 	response, err := w.next.Do(r)
-	if callOf(r.Context()).count(response, err); err != nil {
+	c := callOf(r.Context())
+	if c.Requests++; err != nil {
 		return response, err
+	}
+	c.status, c.substatus = response.StatusCode, substatus(response)
+	if !regionFails(response, nil) {
+		c.answered++
+	}
+	if charge, err := strconv.ParseFloat(response.Header.Get("X-Ms-Request-Charge"), 64); err == nil && charge >= 0 && charge <= maxCharge {
+		c.Charge += charge
 	}
 	text := response.Header.Get("Date")
 	if last := w.last.Load(); last == nil || last.text != text {
@@ -80,10 +90,6 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 type transport struct{ http.RoundTripper }
 
 func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
-
-func newTransport(concurrency int) policy.Transporter {
-	return transport{bounded.Answers(newHTTP(concurrency))}
-}
 
 // newHTTP keeps as many connections open as requests may be in flight: a tick opens none that the last
 // one had. One that is opened anew resumes the TLS session of an earlier one.
@@ -146,23 +152,4 @@ func callOf(ctx context.Context) *call {
 		return c
 	}
 	return &call{}
-}
-
-// maxCharge is the most request units that an answer is believed to have cost: what a container may spend
-// in a second by default. A charge above it counts as none, as do one below 0 and one that is no number.
-const maxCharge = 1e6
-
-// count adds a try.
-func (c *call) count(response *http.Response, err error) {
-	c.Requests++
-	if err != nil {
-		return
-	}
-	c.status, c.substatus = response.StatusCode, substatus(response)
-	if !regionFails(response, nil) {
-		c.answered++
-	}
-	if charge, err := strconv.ParseFloat(response.Header.Get("X-Ms-Request-Charge"), 64); err == nil && charge >= 0 && charge <= maxCharge {
-		c.Charge += charge
-	}
 }

@@ -83,8 +83,6 @@ func (a describer) failed(c *call, err error) error {
 	case is[*tls.CertificateVerificationError](err):
 		says = "shows a certificate that is not trusted"
 		problem = account + " shows a certificate that this machine does not trust"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		problem = account + " cannot be reached, the connection is refused"
 	case is[tokenError](err):
 		says, problem = "is asked without a token", "there is no token for "+account
 		remedy = "switch on the managed identity of this app, or locally sign in with az login"

@@ -100,17 +100,14 @@ func (a *client) query(ctx context.Context, t *call, text string, parameters []a
 	return false, nil
 }
 
-// anyLease finds what stands in the id of every lease, and in no other document's that the SDKs keep
-// there.
-const anyLease = `CONTAINS(c.id, "..")`
-
 // selectFields projects every document to what a lease has.
 var selectFields = "SELECT c." + strings.Join(changefeed.LeaseFields, ", c.") + " FROM c"
 
-// leaseQuery asks for the leases of every prefix at once, and with too many prefixes, or none, for all leases.
+// leaseQuery asks for the leases of every prefix at once, and with too many prefixes, or none, for all leases:
+// their ids alone have two dots, of the documents that the SDKs keep there.
 func leaseQuery(prefixes []string) (text string, parameters []azcosmos.QueryParameter) {
 	if len(prefixes) == 0 || len(prefixes) > maxPrefixes {
-		return selectFields + " WHERE " + anyLease, nil
+		return selectFields + ` WHERE CONTAINS(c.id, "..")`, nil
 	}
 	terms := make([]string, len(prefixes))
 	for i, prefix := range prefixes {
