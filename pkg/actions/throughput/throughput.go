@@ -2,8 +2,8 @@
 // what it found (docs/throughput.md).
 //
 // A container is a subject of the tick, like a group: it has a document of its own in the state store, and is
-// decided from the replicas of its processors, committed, and only then applied. Start with Keeper;
-// decide.go has the decision, and package scaling what the replicas need.
+// decided from the replicas of its processors, committed, and only then applied. Start with Keeper; turn.go
+// has its tick, and package scaling what the replicas need.
 //
 // The package is internal to the program: its API may change in any release.
 package throughput
@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -130,4 +131,159 @@ func (r reading) fresh(now time.Time, c state.Container) bool {
 		return false
 	}
 	return r.err == nil && !r.at.IsZero() && !r.Pending && now.Sub(r.at) < readEvery
+}
+
+// demands returns the needs of the processors that name the container and are not paused.
+func (c *Container) demands(wants map[string]Want) (all []scaling.Demand) {
+	for _, p := range c.Processors {
+		w := wants[p.Name]
+		if w.Paused {
+			continue
+		}
+		d := scaling.Demand{Processor: p.Name, PerReplica: float64(p.RUPerReplica), Undecided: w.Replicas == nil}
+		if d.PerReplica == 0 && p.Monitors {
+			d.PerReplica = w.PerReplica
+		}
+		if w.Replicas != nil {
+			d.Replicas = *w.Replicas
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// pausedNote is the note of a container whose processors are all paused.
+const pausedNote = "paused: what was found is given back"
+
+// decide returns what to remember of a container, and the throughput that it gets now: from what was
+// remembered, what was read, and what its processors need. Without demands it gives back what was found.
+func (c *Container) decide(now time.Time, last state.Container, r reading, demands []scaling.Demand) (next state.Container, target int) {
+	next = last
+	if len(c.Processors) > 0 {
+		next.Account, next.Setting, next.Min, next.Max = c.Host, c.Setting, c.Policy.Min, c.Policy.Max
+		next.Database, next.Container = c.Container.Database, c.Container.ID
+	}
+	follows := len(demands) > 0
+	target = r.RUPerSecond
+	switch back := last.Found > 0 && (!c.Apply || !follows); {
+	case back && isGone(r.err):
+		forget(&next)
+		next.Note = "it is gone, and what was found in it with it"
+		return next, target
+	case r.err != nil:
+		next.Error = r.err.Error()
+		return next, target
+	case r.at.IsZero():
+		return next, target
+	case back:
+		next.Provisioned = r.RUPerSecond
+		if target = giveBack(&next, r.Throughput); next.Found > 0 || !follows {
+			return next, target
+		}
+	case !follows:
+		next.Provisioned, next.Note = r.RUPerSecond, pausedNote
+		return next, target
+	}
+	next.Provisioned = r.RUPerSecond
+	if next.Apply != c.Apply {
+		next.Apply, next.Memory, next.Was, next.Set = c.Apply, scaling.ThroughputMemory{}, 0, 0
+	}
+	if c.Apply {
+		target = c.apply(now, &next, r.Throughput, demands)
+	} else {
+		c.recommend(now, &next, r.Throughput, demands)
+	}
+	next.Bill(now)
+	return next, target
+}
+
+// isGone reports whether the account has no such container, or no throughput for it.
+func isGone(err error) bool {
+	refusal, ok := errors.AsType[*cosmos.Refusal](err)
+	return ok && !refusal.Manager && (refusal.Kind == cosmos.Missing || refusal.Kind == cosmos.NoThroughput || refusal.Kind == cosmos.SharedThroughput)
+}
+
+// recommend decides as if the last recommendation were provisioned, so that it recommends what apply would
+// have provisioned by now.
+func (c *Container) recommend(now time.Time, next *state.Container, read cosmos.Throughput, demands []scaling.Demand) {
+	virtual := read
+	if next.Was == read.RUPerSecond {
+		virtual.RUPerSecond = next.Set
+	} else {
+		next.Memory = scaling.ThroughputMemory{} // somebody changed the throughput: begin anew
+	}
+	d, memory := c.needs(now, virtual, read.RUPerSecond, next.Memory, demands)
+	d.Provisioned = read.RUPerSecond
+	next.Decision, next.Memory, next.Was, next.Set = &d, memory, read.RUPerSecond, d.RUPerSecond
+}
+
+// apply decides what to provision.
+func (c *Container) apply(now time.Time, next *state.Container, read cosmos.Throughput, demands []scaling.Demand) int {
+	d, memory := c.needs(now, read, next.Found, next.Memory, demands)
+	next.Decision = &d
+	if next.Found > 0 && theirs(next, read) {
+		next.Note = fmt.Sprintf("somebody else provisioned %d RU/s in place of %d: that is left alone until throughput is switched off and on again", read.RUPerSecond, next.Set)
+		return read.RUPerSecond
+	}
+	next.Memory = memory
+	if next.Found == 0 {
+		if d.RUPerSecond == read.RUPerSecond {
+			return read.RUPerSecond
+		}
+		next.Found, next.Autoscale, next.Was, next.Set = read.RUPerSecond, read.Autoscale, read.RUPerSecond, read.RUPerSecond
+	}
+	// Without a change now, the last one is seen to be made: from here on, the value before it is somebody
+	// else's.
+	change(next, read.RUPerSecond, d.RUPerSecond)
+	return d.RUPerSecond
+}
+
+func (c *Container) needs(now time.Time, there cosmos.Throughput, before int, memory scaling.ThroughputMemory, demands []scaling.Demand) (scaling.ThroughputDecision, scaling.ThroughputMemory) {
+	return scaling.DecideThroughput(scaling.ThroughputInput{
+		Now: now, Before: before, Demands: demands, Policy: c.Policy, Memory: memory,
+		Provisioned: scaling.Provisioned{RUPerSecond: there.RUPerSecond, Autoscale: there.Autoscale, Minimum: there.Minimum, Pending: there.Pending},
+	})
+}
+
+// giveBack decides the throughput of a container that follows nothing any more. It forgets what was found
+// once that is there again, or if somebody else changed the throughput.
+func giveBack(next *state.Container, read cosmos.Throughput) (target int) {
+	target = max(next.Found, read.Minimum)
+	switch {
+	case theirs(next, read):
+		next.Note = fmt.Sprintf("somebody else provisioned %d RU/s in place of %d: that is left alone, and the %d that were found are forgotten", read.RUPerSecond, next.Set, next.Found)
+		forget(next)
+		return read.RUPerSecond
+	case read.RUPerSecond == target:
+		forget(next)
+	case read.Pending: // until the change that is under way has been made
+		return read.RUPerSecond
+	default:
+		change(next, read.RUPerSecond, target)
+	}
+	return target
+}
+
+// forget drops what was found in a container, and what was made of it.
+func forget(c *state.Container) {
+	c.Found, c.Was, c.Set, c.Late, c.Theirs, c.Autoscale, c.Memory = 0, 0, 0, 0, 0, false, scaling.ThroughputMemory{}
+}
+
+// change notes a change from what was read. If the last change is not seen to be made, another process may
+// have committed it and still make it: that value is ours, too.
+func change(c *state.Container, from, to int) {
+	if from != c.Set {
+		c.Late = c.Set
+	}
+	c.Was, c.Set = from, to
+}
+
+// theirs reports whether somebody else changed the throughput, and remembers their value. If a process ended
+// between committing a change and making it, the values before and after it are both ours.
+func theirs(c *state.Container, read cosmos.Throughput) bool {
+	ours := read.Autoscale == c.Autoscale && (read.RUPerSecond == c.Set || c.Theirs == 0 && (read.RUPerSecond == c.Was || read.RUPerSecond == c.Late))
+	if c.Theirs = 0; !ours {
+		c.Theirs = read.RUPerSecond
+	}
+	return !ours
 }
