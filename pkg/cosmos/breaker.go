@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -122,28 +121,22 @@ func (h *health) enter(ctx context.Context, c *call) error {
 		own = &breaker{name: "container " + c.about.Container.String(), looks: make(map[string]int)}
 		h.containers[c.about.Container] = own
 	}
-	for c.breaker = own; ; {
-		at, shut := time.Now(), (*breaker)(nil)
-		c.finds = nil
-		for _, b := range slices.Compact([]*breaker{h.account, own}) {
-			switch {
-			case !b.isOpen() || b != h.account && b.looks[c.part] == 0:
-			case b.settled == nil && at.Sub(b.probed) >= probeEvery:
-				c.finds = append(c.finds, b)
-			case shut == nil:
-				shut = b
-			}
+	for c.breaker, c.finds = own, nil; ; {
+		b := h.account
+		if !b.isOpen() {
+			b = own
 		}
-		if shut == nil {
-			for _, b := range c.finds {
-				b.probed, b.settled = at, make(chan struct{})
-			}
+		free := !b.isOpen() || b != h.account && b.looks[c.part] == 0
+		if at := time.Now(); !free && b.settled == nil && at.Sub(b.probed) >= probeEvery {
+			b.probed, b.settled, c.finds = at, make(chan struct{}), b
+		}
+		if free || c.finds != nil {
 			c.look = own.look(c)
 			return nil
 		}
 		open := openError(fmt.Sprintf("%s has not answered %d calls in a row since %s, and is asked once every %s until it does (the circuit breaker is open)",
-			shut.name, shut.failures, shut.since.UTC().Format(time.RFC3339), probeEvery))
-		settled := shut.settled
+			b.name, b.failures, b.since.UTC().Format(time.RFC3339), probeEvery))
+		settled := b.settled
 		if settled == nil {
 			return open
 		}
@@ -152,8 +145,7 @@ func (h *health) enter(ctx context.Context, c *call) error {
 		case <-settled:
 		case <-ctx.Done():
 		}
-		h.mu.Lock()
-		if ctx.Err() != nil {
+		if h.mu.Lock(); ctx.Err() != nil {
 			return open
 		}
 	}
@@ -166,7 +158,7 @@ func (b *breaker) look(c *call) time.Duration {
 	switch full := c.part != "" && n > 1 && (n+int(c.part[len(c.part)-1]))%fullLookEvery == 0; {
 	case c.feed && n > 0 && !full:
 		return shortLook
-	case len(c.finds) > 0:
+	case c.finds != nil:
 		return failoverTimeout // the others wait for what this call finds
 	}
 	return 0
@@ -201,7 +193,7 @@ func (h *health) leave(c *call, o outcome, response bool, err error) {
 	case isUnreachable(err):
 		h.account.note(o)
 	}
-	for _, b := range c.finds {
+	if b := c.finds; b != nil {
 		close(b.settled)
 		b.settled = nil
 	}

@@ -133,7 +133,7 @@ type call struct {
 	hung              bool // a try had no answer for a while
 
 	breaker *breaker      // of the container, or of the account if it is about none
-	finds   []*breaker    // those that are open, whose state this call finds out
+	finds   *breaker      // the one that is open, and whose state this call finds out; nil if there is none
 	look    time.Duration // the most that a try may take, after which there is no other; 0 = no limit of its own
 	retries int           // after the first try in the region that is asked
 	timeout time.Duration // of a try there; 0 = as long as the caller has, since no other region can be asked
