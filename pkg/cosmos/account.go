@@ -67,7 +67,8 @@ func NewAccount(o Options) (*Account, error) {
 		o.Transport = transport{bounded.Answers(newHTTP(o.Concurrency))}
 	}
 	o.Concurrency, o.Endpoint = max(1, o.Concurrency), strings.TrimSuffix(o.Endpoint, "/")
-	a, signs, headers := &Account{health: newHealth(), wire: &wire{next: o.Transport}}, &authorization{}, headersOf(o)
+	signs, headers := &authorization{}, headersOf(o)
+	a := &Account{identity: &scoped{}, health: newHealth(), wire: &wire{next: o.Transport}}
 	a.slots = &slots{next: a.wire, size: o.Concurrency}
 	router := newRouter(retry{a.slots, a.health}, o.Endpoint, o.Region)
 	router.headers, router.signs = headers, signs
@@ -102,17 +103,12 @@ func (a *Account) Clock() (time.Time, bool) {
 }
 
 // Scope returns what a token for the account is asked for first; "" if a key signs.
-func (a *Account) Scope() string {
-	if a.identity == nil {
-		return ""
-	}
-	return a.identity.own
-}
+func (a *Account) Scope() string { return a.identity.own }
 
 // Credential returns what gets the tokens that requests to the account carry; nil if a key signs.
 // It decides on the scope itself, whichever it is asked for.
 func (a *Account) Credential() azcore.TokenCredential {
-	if a.identity == nil {
+	if a.identity.TokenCredential == nil {
 		return nil
 	}
 	return a.identity

@@ -94,10 +94,9 @@ func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundT
 // newHTTP keeps as many connections open as requests may be in flight: a tick opens none that the last
 // one had. One that is opened anew resumes the TLS session of an earlier one.
 func newHTTP(concurrency int) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dialer.DialContext,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSClientConfig:       &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(0)},
 		MaxIdleConnsPerHost:   concurrency,
 		IdleConnTimeout:       idleTimeout,

@@ -43,7 +43,12 @@ func (a *Account) ReadThroughput(ctx context.Context, c Container) (t Throughput
 	defer func() { t.Usage = asked.Usage }()
 	return ownOrShared(c, func(about Subject) (Throughput, error) {
 		asked.about = about
-		return a.readThroughput(ctx, &asked)
+		of, err := a.throughputOf(about.Container)
+		if err != nil {
+			return Throughput{}, err
+		}
+		response, err := of.ReadThroughput(asked.in(ctx), nil)
+		return a.throughput(&asked, response, err)
 	})
 }
 
@@ -58,19 +63,6 @@ func ownOrShared(c Container, read func(about Subject) (Throughput, error)) (Thr
 		refusal.Kind = SharedThroughput
 	}
 	return t, refusal
-}
-
-func (a *client) readThroughput(ctx context.Context, asked *call) (Throughput, error) {
-	of, err := a.throughputOf(asked.about.Container)
-	if err != nil {
-		return Throughput{}, err
-	}
-	response, err := of.ReadThroughput(asked.in(ctx), nil)
-	if none, ok := errors.AsType[*azcore.ResponseError](err); ok && none.RawResponse != nil {
-		// azcosmos makes this error of an empty list of offers.
-		return Throughput{}, &Refusal{Kind: NoThroughput, Account: a.host, Setting: a.setting, Subject: asked.about}
-	}
-	return a.throughput(asked, response, err)
 }
 
 // ReplaceThroughput replaces a throughput, as ReadThroughput returned it, by so many request units a
@@ -109,6 +101,10 @@ func (a *client) throughputOf(c Container) (throughputClient, error) {
 
 // throughput reads an answer of azcosmos.
 func (a *client) throughput(asked *call, response azcosmos.ThroughputResponse, err error) (t Throughput, _ error) {
+	if none, ok := errors.AsType[*azcore.ResponseError](err); ok && none.RawResponse != nil {
+		// azcosmos makes this error of an empty list of offers.
+		return t, &Refusal{Kind: NoThroughput, Account: a.host, Setting: a.setting, Subject: asked.about}
+	}
 	if err != nil {
 		return t, a.failed(asked, err)
 	}

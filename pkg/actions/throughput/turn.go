@@ -176,9 +176,8 @@ func (t *Turn) Shown(processor string) (all []state.Container) {
 			all = append(all, s.next)
 		default:
 			t.mu.Lock()
-			demands := c.demands(t.wants)
+			r, demands := t.readings[s.Name], c.demands(t.wants)
 			t.mu.Unlock()
-			r := t.reading(s.Name)
 			next, _ := c.decide(t.now, s.last, r, demands)
 			all = append(all, next)
 		}
