@@ -150,5 +150,5 @@ func callOf(ctx context.Context) *call {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		return c
 	}
-	return &call{}
+	return &call{breaker: &breaker{}}
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
@@ -53,18 +52,21 @@ func (d Description) Retention() time.Duration {
 
 // read reads the properties of a container, or of a database if the container has no ID.
 func (a *client) read(ctx context.Context, t *call) (d Description, err error) {
-	var answer *http.Response
-	ctx = policy.WithCaptureResponse(t.in(ctx), &answer)
+	var answer *http.Response // not captured by the context, which azcosmos uses in the background, too
 	if of := t.about.Container; of.ID == "" {
 		var database *azcosmos.DatabaseClient
+		var response azcosmos.DatabaseResponse
 		if database, err = a.sdk.NewDatabase(of.Database); err == nil {
-			_, err = database.Read(ctx, nil)
+			response, err = database.Read(t.in(ctx), nil)
 		}
+		answer = response.RawResponse
 	} else {
 		var container *azcosmos.ContainerClient
+		var response azcosmos.ContainerResponse
 		if container, err = a.sdk.NewContainer(of.Database, of.ID); err == nil {
-			_, err = container.Read(ctx, nil)
+			response, err = container.Read(t.in(ctx), nil)
 		}
+		answer = response.RawResponse
 	}
 	if err == nil {
 		err = runtime.UnmarshalAsJSON(answer, &d)
