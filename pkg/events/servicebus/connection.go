@@ -6,6 +6,39 @@ import (
 	"time"
 )
 
+// closeTimeout bounds how long the end of a connection, or of a request, is waited for.
+const closeTimeout = time.Second
+
+// await calls the SDK for at most a time; then its error is errNoAnswer. It returns at most closeTimeout
+// after that and after the end of ctx. The SDK alone may take longer: it waits for locks and tokens without
+// looking at its context. What call returns counts only without an error.
+func await(ctx context.Context, limit time.Duration, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNoAnswer)
+	defer cancel()
+	returned := make(chan error, 1)
+	go func() { returned <- call(ctx) }()
+	var err error
+	select {
+	case err = <-returned:
+	case <-ctx.Done():
+		// The call may still return messages, which must not stay locked.
+		select {
+		case err = <-returned:
+		case <-time.After(closeTimeout):
+			err = ctx.Err()
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx) // the SDK's own error is then only that it was interrupted
+	}
+	return err
+}
+
+// closeBounded closes something of the SDK, whatever the broker does.
+func closeBounded(closeIt func(context.Context) error) {
+	_ = await(context.Background(), closeTimeout, closeIt)
+}
+
 // connection is a connection for one use, as L has it. It is opened at the first call, kept open, and
 // replaced once a call failed. It is safe for concurrent use.
 type connection[L interface{ Close(context.Context) error }] struct {
@@ -36,7 +69,7 @@ func (c *connection[L]) use(ctx context.Context, limit time.Duration, call func(
 	if err != nil {
 		return err
 	}
-	err = perform(ctx, limit, func(ctx context.Context) error { return call(ctx, *link) })
+	err = await(ctx, limit, func(ctx context.Context) error { return call(ctx, *link) })
 	if err != nil && !refusesMessage(err) {
 		c.retire(link)
 	}
@@ -46,10 +79,10 @@ func (c *connection[L]) use(ctx context.Context, limit time.Duration, call func(
 func (c *connection[L]) acquire() (*L, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.life.Err() != nil:
+	if c.life.Err() != nil {
 		return nil, errClosed
-	case c.current == nil:
+	}
+	if c.current == nil {
 		link, err := c.open()
 		if err != nil {
 			return nil, err
@@ -59,33 +92,24 @@ func (c *connection[L]) acquire() (*L, error) {
 	return c.current, nil
 }
 
-// retire forgets a link, unless another call has, and closes it in the background.
+// retire forgets a link, unless another call has, and closes it in the background. An ended context keeps
+// the SDK from waiting for the broker's goodbye: what was sent is settled, so that nothing is lost by it.
 func (c *connection[L]) retire(old *L) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.current == old {
+	if old != nil && c.current == old {
 		c.current = nil
-		go closeLink(*old)
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		go func() { _ = await(ended, closeTimeout, (*old).Close) }()
 	}
 }
 
-// close ends the connection within a second, whatever the broker does. Calls fail from then on, also those
-// under way.
+// close ends the connection without waiting for the broker. Calls fail from then on, also those under way.
 func (c *connection[L]) close() {
 	c.end()
 	c.mu.Lock()
 	open := c.current
-	c.current = nil
 	c.mu.Unlock()
-	if open != nil {
-		closeLink(*open)
-	}
-}
-
-// closeLink closes a link. An ended context keeps the SDK from waiting for the broker's goodbye: what was
-// sent is settled, so that nothing is lost by it.
-func closeLink(link interface{ Close(context.Context) error }) {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = perform(ended, closeTimeout, link.Close)
+	c.retire(open)
 }

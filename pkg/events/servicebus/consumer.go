@@ -44,16 +44,6 @@ type ConsumerOptions struct {
 	Log *slog.Logger
 }
 
-func (o ConsumerOptions) withDefaults() ConsumerOptions {
-	o.Concurrency = cmp.Or(max(0, o.Concurrency), 16)
-	o.Grace = cmp.Or(max(0, o.Grace), 10*time.Second)
-	o.TryTimeout = cmp.Or(max(0, o.TryTimeout), 5*time.Second)
-	o.RetryDelay = cmp.Or(max(0, o.RetryDelay), time.Second)
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	o.Client.RetryOptions = retryOnce(o.RetryDelay)
-	return o
-}
-
 // maxPause is the longest pause between tries.
 func (o ConsumerOptions) maxPause() time.Duration { return 30 * o.RetryDelay }
 
@@ -81,23 +71,26 @@ func (c *Consumer) Expired() int64 { return c.expired.Load() }
 // NewConsumer returns a Consumer that authenticates with a connection string, whose policy needs the
 // Listen right. Connection string and queue are as for NewPublisher. It connects in Run.
 func NewConsumer(connectionString, queue string, o ConsumerOptions) (*Consumer, error) {
-	return newConsumer(byKey(connectionString), queue, o)
+	return newConsumer(namespace{byKey: true, connectionString: connectionString}, queue, o)
 }
 
 // NewConsumerWithIdentity returns a Consumer that authenticates with an identity, which needs the role
 // Azure Service Bus Data Receiver on the queue. The namespace is fully qualified, as in
 // shop.servicebus.windows.net.
-func NewConsumerWithIdentity(namespace string, identity azcore.TokenCredential, queue string, o ConsumerOptions) (*Consumer, error) {
-	return newConsumer(byIdentity(namespace, identity), queue, o)
+func NewConsumerWithIdentity(host string, identity azcore.TokenCredential, queue string, o ConsumerOptions) (*Consumer, error) {
+	return newConsumer(namespace{host: host, identity: identity}, queue, o)
 }
 
-func newConsumer(sign signIn, name string, o ConsumerOptions) (*Consumer, error) {
-	o = o.withDefaults()
-	n, err := sign(o.TryTimeout, o.Client)
+func newConsumer(n namespace, name string, o ConsumerOptions) (*Consumer, error) {
+	o.Concurrency = cmp.Or(max(0, o.Concurrency), 16)
+	o.Grace = cmp.Or(max(0, o.Grace), 10*time.Second)
+	o.RetryDelay = cmp.Or(max(0, o.RetryDelay), time.Second)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	n, err := n.with(o.Client, cmp.Or(max(0, o.TryTimeout), 5*time.Second), o.RetryDelay)
 	if err != nil {
 		return nil, err
 	}
-	q, err := n.queue(name, receiving(o.Sessions))
+	q, err := n.queue(name, access{sessions: o.Sessions})
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +109,7 @@ func (c *Consumer) Run(ctx context.Context, handle Handler) error {
 	r := newConsumerRun(ctx, c, handle)
 	pause, logged, everWorked := c.options.RetryDelay, slog.LevelDebug, false
 	for {
-		err := r.connection(ctx, func() {
+		err := r.connection(func() {
 			if logged > slog.LevelDebug {
 				r.log.Info("scale events are received again")
 			}
@@ -125,19 +118,16 @@ func (c *Consumer) Run(ctx context.Context, handle Handler) error {
 		if ctx.Err() != nil {
 			return r.stop()
 		}
-		level := slog.LevelWarn
-		if isFinal(err) {
-			level = slog.LevelError
-		}
+		final, level := isFinal(err), slog.LevelDebug // one outage is logged once, not at every try
 		err = c.queue.explain(err, 1)
 		switch {
-		case level == slog.LevelError && !everWorked:
+		case final && !everWorked:
 			_ = r.stop()
 			return fmt.Errorf("consuming scale events: %w", err)
-		case level <= logged: // one outage is logged once, not at every try
-			level = slog.LevelDebug
-		default:
-			logged = level
+		case final && logged < slog.LevelError:
+			level, logged = slog.LevelError, slog.LevelError
+		case logged < slog.LevelWarn:
+			level, logged = slog.LevelWarn, slog.LevelWarn
 		}
 		r.log.Log(ctx, level, "no scale events are received: trying again", slog.Any("error", err), slog.String("after", pause.String()))
 		select {

@@ -22,15 +22,12 @@ const (
 	// maxDescription is how much of a reason is sent with a dead letter, in bytes. The service takes
 	// some 4,000 for all of it.
 	maxDescription = 1024
-	// maxAhead is how far the epoch of an event may be ahead of this machine's clock.
+	// maxAhead is how far the epoch of an event may be ahead of this machine's clock: one of the far future
+	// would make every later event of its subject stale.
 	maxAhead = 5 * time.Minute
 )
 
-var (
-	errLockLost = errors.New("the lock was lost")
-	// errAhead is the error of an event that would make every later one of its subject stale.
-	errAhead = errors.New("its epoch is in the future")
-)
+var errLockLost = errors.New("the lock was lost")
 
 // settler settles the messages of a queue or of a session.
 type settler interface {
@@ -44,8 +41,9 @@ type source struct {
 	receive func(context.Context, int, *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
 	settler settler
 	ctx     context.Context // ends when nothing can be settled here any more
+	locked  context.Context // of all its handlers
 
-	// renew is nil for a session, whose lock covers its messages and ends with ctx.
+	// renew is nil for a session, whose lock covers its messages and ends with locked.
 	renew func(context.Context, *azservicebus.ReceivedMessage, *azservicebus.RenewMessageLockOptions) error
 
 	unsettled sync.WaitGroup
@@ -59,36 +57,55 @@ type delivery struct {
 	event    events.ScaleEvent
 	position events.Position
 
-	ctx        context.Context // of its handler; ends with the lock
-	cancel     context.CancelCauseFunc
-	superseded context.Context // ends when a newer event waits
-	supersede  context.CancelFunc
-	leave      func() bool // ends the wait for the end of the session; nil without sessions
+	ctx     context.Context // of its handler; ends with the lock
+	cancel  context.CancelCauseFunc
+	waiting context.Context // ends with ctx, and when no handler is to begin: errSuperseded or errStopped
+	leave   context.CancelCauseFunc
 }
 
-// hold keeps the lock on a message from now on. The error is errAhead, or says why it is no scale event; the
-// delivery has to be settled all the same.
-func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) (*delivery, error) {
+// hold keeps the lock on a message from now on. The delivery has to be settled.
+func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) *delivery {
 	d := &delivery{from: from, message: message}
-	d.ctx, d.cancel = context.WithCancelCause(r.handling)
-	d.superseded, d.supersede = context.WithCancel(context.Background())
+	d.ctx, d.cancel = context.WithCancelCause(from.locked)
+	d.waiting, d.leave = context.WithCancelCause(d.ctx)
 	from.unsettled.Add(1)
 	from.open.Add(1)
-	lose := func() { d.cancel(errLockLost) }
-	if from.renew == nil {
-		d.leave = context.AfterFunc(from.ctx, lose)
-	} else if message.LockedUntil != nil {
+	if from.renew != nil && message.LockedUntil != nil {
 		until := func() time.Time { return *message.LockedUntil }
 		renew := func(ctx context.Context) error { return from.renew(ctx, message, nil) }
-		r.work.Go(func() { r.keep(d.ctx, until, renew, lose) })
+		r.work.Go(func() { r.renew(d.ctx, until, renew, d.cancel) })
 	}
-	var err error
-	d.event, err = events.Decode(message.Body)
+	return d
+}
+
+// renew renews a lock when half of its time has passed, until ctx ends. Without a connection the lock cannot
+// be renewed, and still holds until its end.
+func (r *consumerRun) renew(ctx context.Context, until func() time.Time, renew func(context.Context) error, lose context.CancelCauseFunc) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(time.Until(until())/2, minRenewal)):
+		}
+		err := await(ctx, r.queue.try, renew)
+		if code(err) == azservicebus.CodeLockLost || err != nil && !time.Now().Before(until()) {
+			lose(errLockLost)
+			return
+		}
+	}
+}
+
+// decode reads the event. With an error it returns the reason of a dead letter.
+func (d *delivery) decode() (reason string, err error) {
+	d.event, err = events.Decode(d.message.Body)
+	if err != nil {
+		return "not a scale event", err
+	}
 	d.position = d.event.Position()
-	if latest := time.Now().Add(maxAhead).Unix(); err == nil && d.position.Epoch > latest {
-		err = fmt.Errorf("%w: data.epoch is %d, allowed are up to %d: now and %s", errAhead, d.position.Epoch, latest, maxAhead)
+	if latest := time.Now().Add(maxAhead).Unix(); d.position.Epoch > latest {
+		return "its epoch is in the future", fmt.Errorf("data.epoch is %d, allowed are up to %d: now and %s", d.position.Epoch, latest, maxAhead)
 	}
-	return d, err
+	return "", nil
 }
 
 // expired reports whether the event is older than the time to live of its message. The broker does not count
@@ -97,36 +114,6 @@ func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) 
 func (d *delivery) expired() bool {
 	ttl := d.message.TimeToLive
 	return ttl != nil && *ttl > 0 && time.Since(d.event.Time) > *ttl
-}
-
-// keep renews a lock when half of its time has passed, until ctx ends. Without a connection the lock cannot
-// be renewed, and still holds until its end.
-func (r *consumerRun) keep(ctx context.Context, until func() time.Time, renew func(context.Context) error, lose func()) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(max(time.Until(until())/2, minRenewal)):
-		}
-		err := perform(ctx, r.options.TryTimeout, renew)
-		if code(err) == azservicebus.CodeLockLost || err != nil && !time.Now().Before(until()) {
-			lose()
-			return
-		}
-	}
-}
-
-func (d *delivery) lost() bool { return errors.Is(context.Cause(d.ctx), errLockLost) }
-
-// end stops renewing the lock, and frees what a long session would keep of the delivery.
-func (d *delivery) end() {
-	if d.leave != nil {
-		d.leave()
-	}
-	d.cancel(nil)
-	d.supersede()
-	d.from.open.Add(-1)
-	d.from.unsettled.Done()
 }
 
 // name identifies a delivery in the log, without the body of its message.
@@ -150,24 +137,22 @@ func (r *consumerRun) abandon(d *delivery) {
 // deadLetter logs the reason, and not the error: that of Decode may repeat the message.
 func (r *consumerRun) deadLetter(d *delivery, reason string, err error) {
 	r.log.Warn("a message goes to the dead-letter queue, with its reason", d.name(), slog.String("reason", reason))
-	reason, description := clip(reason), clip(err.Error())
-	r.settle(d, func(ctx context.Context) error {
-		return d.from.settler.DeadLetterMessage(ctx, d.message, &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &description})
-	})
-}
-
-func clip(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxDescription)], "")
+	clip := func(text string) *string { return new(strings.ToValidUTF8(text[:min(len(text), maxDescription)], "")) }
+	options := &azservicebus.DeadLetterOptions{Reason: clip(reason), ErrorDescription: clip(err.Error())}
+	r.settle(d, func(ctx context.Context) error { return d.from.settler.DeadLetterMessage(ctx, d.message, options) })
 }
 
 // settle ends a delivery even if settling fails. Then the event comes again, and is dropped as repeated if
 // it was handled.
 func (r *consumerRun) settle(d *delivery, call func(context.Context) error) {
-	defer d.end()
-	if d.lost() {
+	defer d.from.unsettled.Done()
+	defer d.from.open.Add(-1)
+	defer d.cancel(nil)
+	if errors.Is(context.Cause(d.ctx), errLockLost) {
+		r.log.Warn("a scale event was not settled before its lock was lost: it comes again", d.name())
 		return
 	}
-	err := perform(d.from.ctx, r.options.TryTimeout, call)
+	err := await(d.from.ctx, r.queue.try, call)
 	if err != nil && d.from.ctx.Err() == nil {
 		r.log.Warn("a message could not be settled: it comes again", d.name(), slog.Any("error", r.queue.explain(err, 1)))
 	}

@@ -55,23 +55,24 @@ func openSender(q queue) (senderLink, error) {
 // queue (EntityPath); then queue may be "". UseDevelopmentEmulator=true connects without TLS, to the port
 // of the endpoint or to 5672. It does not connect: an error is about the connection string.
 func NewPublisher(connectionString, queue string, o PublisherOptions) (*Publisher, error) {
-	return newPublisher(byKey(connectionString), queue, o)
+	return newPublisher(namespace{byKey: true, connectionString: connectionString}, queue, o)
 }
 
 // NewPublisherWithIdentity returns a Publisher that authenticates with an identity, which needs the
 // role Azure Service Bus Data Sender on the queue. The namespace is fully qualified, as in
 // shop.servicebus.windows.net.
-func NewPublisherWithIdentity(namespace string, identity azcore.TokenCredential, queue string, o PublisherOptions) (*Publisher, error) {
-	return newPublisher(byIdentity(namespace, identity), queue, o)
+func NewPublisherWithIdentity(host string, identity azcore.TokenCredential, queue string, o PublisherOptions) (*Publisher, error) {
+	return newPublisher(namespace{host: host, identity: identity}, queue, o)
 }
 
-func newPublisher(sign signIn, name string, o PublisherOptions) (*Publisher, error) {
-	o = o.withDefaults()
-	n, err := sign(o.TryTimeout, o.Client)
+func newPublisher(n namespace, name string, o PublisherOptions) (*Publisher, error) {
+	o.TimeToLive = min(o.TimeToLive, maxTimeToLive)
+	o.Tries = cmp.Or(max(0, o.Tries), 3)
+	n, err := n.with(o.Client, cmp.Or(max(0, o.TryTimeout), 5*time.Second), cmp.Or(max(0, o.RetryDelay), 500*time.Millisecond))
 	if err != nil {
 		return nil, err
 	}
-	q, err := n.queue(name, sending())
+	q, err := n.queue(name, access{sends: true})
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +81,6 @@ func newPublisher(sign signIn, name string, o PublisherOptions) (*Publisher, err
 
 // maxTimeToLive is the longest that a message can say: milliseconds in 32 bits (AMQP 1.0, 3.2.1).
 const maxTimeToLive = math.MaxUint32 * time.Millisecond
-
-func (o PublisherOptions) withDefaults() PublisherOptions {
-	o.TimeToLive = min(o.TimeToLive, maxTimeToLive)
-	o.TryTimeout = cmp.Or(max(0, o.TryTimeout), 5*time.Second)
-	o.Tries = cmp.Or(max(0, o.Tries), 3)
-	o.RetryDelay = cmp.Or(max(0, o.RetryDelay), 500*time.Millisecond)
-	o.Client.RetryOptions = retryOnce(o.RetryDelay)
-	return o
-}
 
 // Publish sends the event as one message whose body is exactly the given bytes. It tries again, on a
 // new connection if needed, until its tries are used up or ctx ends. The error is a *Refusal if the
@@ -116,7 +108,7 @@ func (p *Publisher) Send(ctx context.Context, id string, body []byte, timeToLive
 // deliver sends a message, and tries again until the tries are used up.
 func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, doing string) error {
 	for try := 1; ; try++ {
-		err := p.connection.use(ctx, p.options.TryTimeout, func(ctx context.Context, l senderLink) error {
+		err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l senderLink) error {
 			return l.sender.SendMessage(ctx, message, nil)
 		})
 		if err == nil {
@@ -149,8 +141,54 @@ func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 	}
 }
 
-// Close ends the connection within a second, whatever the broker does. A Publish that is under way fails,
-// as does each later one.
+// Probe opens a link that can send to the queue, and sends nothing. Its error says what to do: a *Refusal if
+// the service refused, and events.ErrUnreachable if it did not answer.
+func (p *Publisher) Probe(ctx context.Context) error {
+	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l senderLink) error {
+		_, err := l.sender.NewMessageBatch(ctx, nil) // which opens the link to learn the size it takes
+		return err
+	})
+	if err != nil {
+		return p.queue.explain(err, 1)
+	}
+	return nil
+}
+
+// Entity is what a Publisher sends to.
+type Entity string
+
+// The kinds of Entity.
+const (
+	UnknownEntity     Entity = ""
+	Queue             Entity = "queue"
+	QueueWithSessions Entity = "queue that requires sessions"
+	Topic             Entity = "topic"
+)
+
+// Entity finds out what a Publisher sends to, after a Probe that succeeded. It needs the right to receive:
+// without it the Entity is unknown. It peeks at the messages of a queue and takes none.
+func (p *Publisher) Entity(ctx context.Context) Entity {
+	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l senderLink) error {
+		receiver, err := p.queue.receiver(l.Client)
+		if err == nil {
+			// This opens a link for receiving, too; no message comes on it, since none is asked for.
+			_, err = receiver.PeekMessages(ctx, 1, nil)
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return Queue
+	case kindOf(err) == WrongSessions:
+		return QueueWithSessions
+	case kindOf(err) == WrongEntity:
+		return Topic // nothing else can be sent to but not received from
+	}
+	return UnknownEntity
+}
+
+// Close ends the connection, whatever the broker does. A Publish that is under way fails, as does each later
+// one.
 func (p *Publisher) Close(context.Context) error {
 	p.connection.close()
 	return nil

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -23,67 +23,91 @@ const (
 	sessionsPerHandler = 8
 )
 
-var errGrace = errors.New("the consumer stops")
-
 // consumerRun is the part of a Run that outlasts a connection.
 type consumerRun struct {
-	queue   queue
-	options ConsumerOptions
-	log     *slog.Logger
-	handle  Handler
-	expired *atomic.Int64 // events that were too old
+	*Consumer
+	log    *slog.Logger
+	handle Handler
 
 	running  context.Context // ends when Run has to stop
 	handling context.Context // of all handlers: ends when the grace is over
-	abort    context.CancelCauseFunc
+	abort    context.CancelFunc
 	slots    chan struct{}  // one for each handler under way
 	sessions chan struct{}  // one for each session held
-	work     sync.WaitGroup // subjects being served, renewals, sessions
+	work     sync.WaitGroup // events being served, renewals, sessions
 	stop     func() error   // waits for the work, once
 	ceased   chan struct{}  // closed when nothing more is received
 
 	mu       sync.Mutex
-	subjects map[string]*subjectQueue
+	subjects map[string]*subject
 }
 
 func newConsumerRun(ctx context.Context, c *Consumer, handle Handler) *consumerRun {
+	path := c.queue.name
+	if c.queue.subscription != "" {
+		path += "/Subscriptions/" + c.queue.subscription
+	}
 	r := &consumerRun{
-		queue: c.queue, options: c.options, handle: handle, expired: &c.expired, running: ctx,
-		log:      c.options.Log.With(slog.String("queue", c.queue.path())),
+		Consumer: c, handle: handle, running: ctx,
+		log:      c.options.Log.With(slog.String("queue", path)),
 		slots:    make(chan struct{}, c.options.Concurrency),
 		sessions: make(chan struct{}, sessionsPerHandler*c.options.Concurrency),
 		ceased:   make(chan struct{}),
-		subjects: map[string]*subjectQueue{},
+		subjects: map[string]*subject{},
 	}
-	r.handling, r.abort = context.WithCancelCause(context.WithoutCancel(ctx))
+	r.handling, r.abort = context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = sync.OnceValue(r.finish)
 	return r
 }
 
-// connection receives over one connection until it fails or ctx ends, and calls working each time that the
+// finish waits for the work under way, at most for the grace and one try.
+func (r *consumerRun) finish() error {
+	close(r.ceased)
+	ended := make(chan struct{})
+	go func() {
+		r.work.Wait()
+		close(ended)
+	}()
+	defer r.abort()
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(r.options.Grace):
+	}
+	handlers := len(r.slots)
+	r.abort()
+	select {
+	case <-ended:
+	case <-time.After(r.queue.try):
+	}
+	return fmt.Errorf("consuming scale events from %s: %d handlers were still under way %s after the stop, and their events come again: have handlers end with their context, or allow a longer grace",
+		r.queue, handlers, r.options.Grace)
+}
+
+// connection receives over one connection until it fails or Run stops, and calls working each time that the
 // connection is seen to work. It closes the connection once everything is settled.
-func (r *consumerRun) connection(ctx context.Context, working func()) error {
+func (r *consumerRun) connection(working func()) error {
 	client, err := r.queue.connect()
 	if err != nil {
 		return err
 	}
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	life, end := context.WithCancel(context.WithoutCancel(r.running))
 	defer func() {
-		if ctx.Err() != nil {
+		if r.running.Err() != nil {
 			_ = r.stop()
 		}
 		end()
 		closeBounded(client.Close)
 	}()
 	if r.options.Sessions {
-		return r.receiveSessions(ctx, life, client, working)
+		return r.receiveSessions(life, client, working)
 	}
-	return r.receivePlain(ctx, life, client, working)
+	return r.receivePlain(life, client, working)
 }
 
 // receivePlain receives and settles on two links, so that a stop can close the first one before the second:
 // to an open link the broker would at once deliver again what is given back.
-func (r *consumerRun) receivePlain(ctx, life context.Context, client *azservicebus.Client, working func()) error {
+func (r *consumerRun) receivePlain(life context.Context, client *azservicebus.Client, working func()) error {
 	settler, err := r.queue.receiver(client)
 	if err != nil {
 		return err
@@ -94,70 +118,68 @@ func (r *consumerRun) receivePlain(ctx, life context.Context, client *azserviceb
 	}
 	defer closeBounded(receiver.Close)
 	// Receiving from an empty queue does not show whether the broker answers.
-	_, err = within(ctx, r.options.TryTimeout, func(ctx context.Context) ([]*azservicebus.ReceivedMessage, error) {
-		return settler.PeekMessages(ctx, 1, nil)
+	err = await(r.running, r.queue.try, func(ctx context.Context) error {
+		_, err := settler.PeekMessages(ctx, 1, nil)
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	working()
-	from := &source{receive: receiver.ReceiveMessages, settler: settler, renew: settler.RenewMessageLock, ctx: life}
+	from := &source{receive: receiver.ReceiveMessages, settler: settler, renew: settler.RenewMessageLock, ctx: life, locked: r.handling}
 	for {
-		if err := r.room(ctx); err != nil {
+		if err := r.room(); err != nil {
 			return err
 		}
-		if err := r.receive(ctx, from, max(1, cap(r.slots)-len(r.slots))); err != nil {
+		if err := r.receive(from, max(1, cap(r.slots)-len(r.slots)), math.MaxInt64); err != nil {
 			return err
 		}
 	}
 }
 
 // room waits until a handler could start at once: other consumers can take the messages meanwhile.
-func (r *consumerRun) room(ctx context.Context) error {
+func (r *consumerRun) room() error {
 	select {
 	case r.slots <- struct{}{}:
 		<-r.slots
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-r.running.Done():
+		return r.running.Err()
 	}
 }
 
-func (r *consumerRun) receiveSessions(ctx, life context.Context, client *azservicebus.Client, working func()) error {
-	wait := r.options.TryTimeout // at first, to learn soon that the connection works
+func (r *consumerRun) receiveSessions(life context.Context, client *azservicebus.Client, working func()) error {
+	wait := r.queue.try // at first, to learn soon that the connection works
 	for {
-		if err := r.room(ctx); err != nil {
+		if err := r.room(); err != nil {
 			return err
 		}
 		select {
 		case r.sessions <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-r.running.Done():
+			return r.running.Err()
 		}
-		session, err := r.accept(ctx, client, wait)
+		var session *azservicebus.SessionReceiver
+		// Without a session that has messages, the broker reports a timeout. One of our own means that it
+		// does not answer.
+		err := await(r.running, wait+r.queue.try, func(ctx context.Context) (err error) {
+			session, err = r.queue.nextSession(deadlineContext{ctx, time.Now().Add(wait)}, client)
+			return err
+		})
 		if err != nil {
 			<-r.sessions
 			if code(err) != azservicebus.CodeTimeout {
 				return err
 			}
+		} else {
+			r.work.Go(func() {
+				defer func() { <-r.sessions }()
+				r.receiveSession(life, session)
+			})
 		}
 		working()
 		wait = sessionWait
-		if session != nil {
-			r.work.Go(func() {
-				defer func() { <-r.sessions }()
-				r.receiveSession(ctx, life, session)
-			})
-		}
 	}
-}
-
-// accept takes the next session that has messages. If there is none, the broker reports a timeout; a
-// timeout of our own means that the broker does not answer.
-func (r *consumerRun) accept(ctx context.Context, client *azservicebus.Client, wait time.Duration) (*azservicebus.SessionReceiver, error) {
-	return within(ctx, wait+r.options.TryTimeout, func(ctx context.Context) (*azservicebus.SessionReceiver, error) {
-		return r.queue.nextSession(deadlineContext{ctx, time.Now().Add(wait)}, client)
-	})
 }
 
 // deadlineContext reports another deadline than its context has. The SDK tells the broker to wait until the
@@ -170,95 +192,61 @@ type deadlineContext struct {
 func (c deadlineContext) Deadline() (time.Time, bool) { return c.at, true }
 
 // receiveSession receives from a session until it is idle, lost, or Run stops.
-func (r *consumerRun) receiveSession(ctx, life context.Context, session *azservicebus.SessionReceiver) {
-	held, lose := context.WithCancel(life)
-	defer func() {
-		lose()
-		closeBounded(session.Close)
-	}()
+func (r *consumerRun) receiveSession(life context.Context, session *azservicebus.SessionReceiver) {
+	locked, lose := context.WithCancelCause(r.handling)
+	defer context.AfterFunc(life, func() { lose(errLockLost) })()
+	defer closeBounded(session.Close)
+	defer lose(errLockLost)
 	r.work.Go(func() {
-		r.keep(held, session.LockedUntil, func(ctx context.Context) error { return session.RenewSessionLock(ctx, nil) }, lose)
+		r.renew(locked, session.LockedUntil, func(ctx context.Context) error { return session.RenewSessionLock(ctx, nil) }, lose)
 	})
-	from := &source{receive: session.ReceiveMessages, settler: session, ctx: held}
-	for held.Err() == nil {
-		waiting, cancel := context.WithTimeout(ctx, sessionIdle)
-		err := r.receive(waiting, from, r.options.Concurrency)
-		idle := waiting.Err() != nil
-		cancel()
+	from := &source{receive: session.ReceiveMessages, settler: session, ctx: life, locked: locked}
+	for locked.Err() == nil {
+		err := r.receive(from, r.options.Concurrency, sessionIdle)
 		switch {
 		case err == nil:
-		case ctx.Err() != nil:
+		case r.running.Err() != nil:
 			from.unsettled.Wait()
 			return
-		case !idle, from.open.Load() == 0:
+		case !errors.Is(err, errNoAnswer), from.open.Load() == 0:
 			return
 		}
 	}
 }
 
-// receive hands the next messages to the queues of their subjects.
-func (r *consumerRun) receive(ctx context.Context, from *source, n int) error {
-	messages, err := await(ctx, func(ctx context.Context) ([]*azservicebus.ReceivedMessage, error) { return from.receive(ctx, n, nil) })
-	if err != nil {
+// receive serves the next messages. It waits for them for at most a time; then the error is errNoAnswer.
+func (r *consumerRun) receive(from *source, n int, wait time.Duration) error {
+	var messages []*azservicebus.ReceivedMessage
+	err := await(r.running, wait, func(ctx context.Context) (err error) {
+		messages, err = from.receive(ctx, n, nil)
 		return err
-	}
-	if len(messages) == 0 {
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(messages) == 0:
 		return errLinkLost // the SDK reports that by returning nothing
 	}
-	r.dispatch(from, messages)
-	return nil
-}
-
-func (r *consumerRun) dispatch(from *source, messages []*azservicebus.ReceivedMessage) {
 	var settling sync.WaitGroup
-	r.mu.Lock()
+	r.mu.Lock() // so that of several messages the newest is served
 	for _, message := range messages {
-		d, err := r.hold(from, message)
-		if err != nil {
-			reason := "not a scale event"
-			if errors.Is(err, errAhead) {
-				reason = errAhead.Error()
-			}
+		d := r.hold(from, message)
+		if reason, err := d.decode(); err != nil {
 			settling.Go(func() { r.deadLetter(d, reason, err) })
 			continue
 		}
-		q := r.subjects[d.event.Subject()]
-		if q == nil {
-			q = &subjectQueue{}
-			r.subjects[d.event.Subject()] = q
+		s := r.subjects[d.event.Subject()]
+		if s == nil {
+			s = &subject{turn: make(chan struct{}, 1)}
+			r.subjects[d.event.Subject()] = s
 		}
-		if dropped, why := q.offer(d); dropped != nil {
-			settling.Go(func() { r.drop(q, dropped, why) })
-		}
-		if q.next != nil && !q.busy {
-			q.busy = true
-			r.work.Go(func() { r.serve(q) }) // it waits for the mutex, and then takes the newest
+		if why := s.offer(d); why != "" {
+			settling.Go(func() { r.drop(s, d, why) })
+		} else {
+			r.work.Go(func() { r.serve(s, d) })
 		}
 	}
 	r.mu.Unlock()
 	settling.Wait()
-}
-
-// finish waits for the work under way, at most for the grace and one try.
-func (r *consumerRun) finish() error {
-	close(r.ceased)
-	ended := make(chan struct{})
-	go func() {
-		r.work.Wait()
-		close(ended)
-	}()
-	defer r.abort(errGrace)
-	select {
-	case <-ended:
-		return nil
-	case <-time.After(r.options.Grace):
-	}
-	handlers := len(r.slots)
-	r.abort(errGrace)
-	select {
-	case <-ended:
-	case <-time.After(r.options.TryTimeout):
-	}
-	return fmt.Errorf("consuming scale events from %s: %d handlers were still under way %s after the stop, and their events come again: have handlers end with their context, or allow a longer grace",
-		r.queue, handlers, r.options.Grace)
+	return nil
 }

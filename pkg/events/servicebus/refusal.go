@@ -1,8 +1,10 @@
 package servicebus
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -11,6 +13,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/events"
+)
+
+var (
+	errClosed   = errors.New("the publisher is closed")
+	errNoAnswer = errors.New("no answer in time")
+	errLinkLost = errors.New("the link was lost")
 )
 
 // Kind is what the service refuses.
@@ -70,24 +78,14 @@ const (
 	conditionEntityDisabled = amqp.ErrCond("com.microsoft:entity-disabled")
 )
 
-// networkDenied is in the description where a network rule refuses, as in
-// https://github.com/microsoft/AzureTRE/pull/734. The condition is the same as where key or identity is
-// refused.
-const networkDenied = "Ip has been prevented to connect"
-
-// ofSessions is in the description where a receiver's use of sessions differs from the queue's, as in
-// https://github.com/Azure/azure-service-bus-dotnet/issues/628 and
-// https://github.com/danielgerlag/workflow-core/issues/1217. The condition alone says only that the entity
-// does not allow the link (https://github.com/Azure/amqpnetlite/issues/427).
-const ofSessions = "session"
-
 // kindOf returns the kind of refusal of an error of the SDK; "" if it is none.
 func kindOf(err error) Kind {
 	switch condition(err) {
 	case amqp.ErrCondNotFound:
 		return QueueNotFound
 	case amqp.ErrCondUnauthorizedAccess:
-		if strings.Contains(err.Error(), networkDenied) {
+		// The description tells a network rule from a key, as in https://github.com/microsoft/AzureTRE/pull/734.
+		if strings.Contains(err.Error(), "Ip has been prevented to connect") {
 			return NetworkDenied
 		}
 		return NotPermitted
@@ -100,8 +98,10 @@ func kindOf(err error) Kind {
 	case amqp.ErrCondMessageSizeExceeded:
 		return TooLarge
 	case amqp.ErrCondNotAllowed:
-		if strings.Contains(err.Error(), ofSessions) {
-			return WrongSessions // of a receiver: a message of ours is one for either kind of queue
+		// So does it for sessions, as in https://github.com/Azure/azure-service-bus-dotnet/issues/628. The
+		// condition says only that the link is not allowed (https://github.com/Azure/amqpnetlite/issues/427).
+		if strings.Contains(err.Error(), "session") {
+			return WrongSessions
 		}
 		return WrongEntity
 	}
@@ -110,69 +110,146 @@ func kindOf(err error) Kind {
 
 // condition returns the broker's answer; "" if there was none.
 func condition(err error) amqp.ErrCond {
-	var answer *amqp.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*amqp.Error](err); ok {
 		return answer.Condition
 	}
-	switch code(err) {
-	case azservicebus.CodeUnauthorizedAccess:
+	switch {
+	case code(err) == azservicebus.CodeUnauthorizedAccess:
 		return amqp.ErrCondUnauthorizedAccess
-	case azservicebus.CodeNotFound:
+	case code(err) == azservicebus.CodeNotFound:
 		return amqp.ErrCondNotFound
-	}
-	if errors.Is(err, azservicebus.ErrMessageTooLarge) {
+	case errors.Is(err, azservicebus.ErrMessageTooLarge):
 		return amqp.ErrCondMessageSizeExceeded
 	}
 	return ""
 }
 
-// refusal returns what the service refused, after a number of tries; nil if err is no refusal.
-func (q queue) refusal(err error, tries int) *Refusal {
-	r := &Refusal{Kind: kindOf(err), Condition: string(condition(err))}
-	say := func(meaning, remedy string) *Refusal {
-		r.Meaning, r.Remedy = meaning, remedy
+// code is the code that the SDK puts in place of the broker's error; "" if it has none.
+func code(err error) azservicebus.Code {
+	if sdk, ok := errors.AsType[*azservicebus.Error](err); ok {
+		return sdk.Code
+	}
+	return ""
+}
+
+// isFinal reports whether another try would fail in the same way.
+func isFinal(err error) bool {
+	kind := kindOf(err)
+	return kind != "" && kind != Throttled || errors.As(err, new(tokenError)) || errors.Is(err, errClosed)
+}
+
+// refusesMessage reports whether the broker refused the message alone, so that the link can carry the
+// next one. After any other error the SDK may keep a dead sender for good.
+func refusesMessage(err error) bool {
+	kind := kindOf(err)
+	return (kind == Throttled || kind == QueueFull) &&
+		!errors.As(err, new(*amqp.LinkError)) && !errors.As(err, new(*amqp.SessionError)) && !errors.As(err, new(*amqp.ConnError))
+}
+
+// unreachable adds events.ErrUnreachable to an error without changing what it says.
+type unreachable struct{ error }
+
+func (e unreachable) Is(target error) bool { return target == events.ErrUnreachable }
+func (e unreachable) Unwrap() error        { return e.error }
+
+// explain says in one sentence what is wrong and what to do; it returns a *Refusal if the service refused.
+// It leaves out what the broker says of keys and tokens, which may repeat them.
+func (q queue) explain(err error, tries int) error {
+	if r := q.refusal(err); r != nil {
 		return r
 	}
-	az := func(name string, arguments ...string) {
-		r.command = azurecli.InGroup("servicebus "+name, append([]string{"--namespace-name", azurecli.ServiceBus.Resource(q.host)}, arguments...)...)
+	in, port := "Service Bus namespace "+q.host, "5671 (AMQP over TLS)"
+	if _, own, err := net.SplitHostPort(q.host); err == nil {
+		port = own
 	}
-	here := fmt.Sprintf("%s of Service Bus namespace %s", q, q.host)
-	switch r.Kind {
+	switch {
+	case errors.Is(err, errClosed), errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, new(tokenError)):
+		return fmt.Errorf("getting a token for %s: %w", in, err)
+	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded):
+		return unreachable{fmt.Errorf("no answer from %s (%d tries of at most %s): see that it is up, and that firewalls let port %s through: %w", in, tries, q.try, port, err)}
+	case errors.Is(err, errLinkLost), code(err) == azservicebus.CodeConnectionLost:
+		return unreachable{fmt.Errorf("no working connection to %s: check its name, and that DNS and firewalls let port %s through: %w", in, port, err)}
+	}
+	return fmt.Errorf("%s of %s: %w", q, in, err)
+}
+
+// refusal returns what the service refused; nil if err is no refusal.
+func (q queue) refusal(err error) *Refusal {
+	verb, activity, right, role := "receive from", "receiving", "Listen", "Azure Service Bus Data Receiver"
+	if q.sends {
+		verb, activity, right, role = "send to", "sending", "Send", "Azure Service Bus Data Sender"
+	}
+	in := "Service Bus namespace " + q.host
+	here := fmt.Sprintf("%s of %s", q, in)
+	kind := kindOf(err)
+	refused := func(meaning, remedy, command string) *Refusal {
+		return &Refusal{Kind: kind, Condition: string(condition(err)), Meaning: meaning, Remedy: remedy, command: command}
+	}
+	switch kind {
 	case QueueNotFound:
-		az("queue create", append([]string{"--name", q.name}, q.create...)...)
-		return say(fmt.Sprintf("%s does not exist in Service Bus namespace %s", q, q.host), "create it, or correct its name")
+		return refused(fmt.Sprintf("%s does not exist in %s", q, in), "create it, or correct its name", q.creation())
 	case NotPermitted:
 		if q.byKey {
-			az("namespace authorization-rule keys list", "--name", "POLICY", "--query", "primaryConnectionString")
-			return say(fmt.Sprintf("the key for %s is refused by Service Bus namespace %s", q, q.host),
-				"use a current connection string whose policy has the "+q.right+" right")
+			return refused(fmt.Sprintf("the key for %s is refused by %s", q, in), "use a current connection string whose policy has the "+right+" right",
+				q.az("namespace authorization-rule keys list", "--name", "POLICY", "--query", "primaryConnectionString"))
 		}
-		r.command = azurecli.Assign(q.role, azurecli.ServiceBus.ID(q.host)+"/queues/"+q.name)
-		return say("the identity may not "+q.verb+" "+here, "give it the role "+q.role+" there")
+		remedy, entity := "give it the role "+role+" there", "/queues/"
+		if q.subscription != "" {
+			entity = "/topics/"
+		} else if q.sends && !q.signals {
+			remedy += "; the scope of a topic ends with /topics/" + q.name
+		}
+		return refused("the identity may not "+verb+" "+here, remedy, azurecli.Assign(role, azurecli.ServiceBus.ID(q.host)+entity+q.name))
 	case NetworkDenied:
-		az("namespace network-rule-set ip-rule add", "--ip-rule", "ip-address="+azurecli.Address, "action=Allow")
-		return say(fmt.Sprintf("the network rules of Service Bus namespace %s do not let this network in", q.host), "allow its address there")
+		return refused("the network rules of "+in+" do not let this network in", "allow its address there",
+			q.az("namespace network-rule-set ip-rule add", "--ip-rule", "ip-address="+azurecli.Address, "action=Allow"))
 	case QueueFull:
-		return say(here+" is full (quota exceeded)", "see that its consumer runs, or raise its size")
+		return refused(here+" is full (quota exceeded)", "see that its consumer runs, or raise its size", "")
 	case QueueDisabled:
-		return say(here+" is disabled for "+q.activity, "enable it")
+		return refused(here+" is disabled for "+activity, "enable it", "")
 	case Throttled:
-		busy := "server busy"
-		if tries > 1 {
-			busy = fmt.Sprintf("server busy, %d tries", tries)
-		}
-		return say(fmt.Sprintf("%s is throttled (%s)", here, busy), "move the namespace to a larger tier")
+		return refused(here+" is throttled (server busy)", "move the namespace to a larger tier", "")
 	case TooLarge:
-		return say("the event is larger than "+here+" takes", "shorten the processor's target labels, or raise the queue's message size")
+		return refused("the event is larger than "+here+" takes", "shorten the processor's target labels, or raise the queue's message size", "")
 	case WrongEntity:
 		if q.subscription != "" {
 			return nil // no reason is known for which a subscription is refused
 		}
-		return say(fmt.Sprintf("Service Bus namespace %s does not allow to %s %s", q.host, q.verb, q), strings.ReplaceAll(q.wrongEntity, "NAME", q.name))
-	case WrongSessions:
-		if q.sessions != "" {
-			return say(here+" "+q.sessions, q.sessionsRemedy)
+		remedy := "if it is a subscription, publish to its topic"
+		if !q.sends {
+			remedy = "if it is a topic, consume one of its subscriptions: " + q.name + "/Subscriptions/SUBSCRIPTION"
 		}
+		return refused(fmt.Sprintf("%s does not allow to %s %s", in, verb, q), remedy, "")
+	case WrongSessions: // of a receiver: a message of ours is one for either kind of queue
+		switch {
+		case q.sends:
+			return nil
+		case q.sessions:
+			return refused(here+" has no sessions", "consume it without, or create it anew with requiresSession", "")
+		case q.signals:
+			return refused(here+" requires sessions", "create it anew without requiresSession", "")
+		}
+		return refused(here+" requires sessions", "consume it with sessions", "")
 	}
 	return nil
+}
+
+// az is a command of the Azure CLI for the namespace.
+func (q queue) az(name string, arguments ...string) string {
+	return azurecli.InGroup("servicebus "+name, append([]string{"--namespace-name", azurecli.ServiceBus.Resource(q.host)}, arguments...)...)
+}
+
+// creation is the command that creates the queue or subscription.
+func (q queue) creation() string {
+	switch {
+	case q.subscription != "":
+		return q.az("topic subscription create", "--topic-name", q.name, "--name", q.subscription)
+	case q.signals:
+		return q.az("queue create", "--name", q.name, "--default-message-time-to-live", NoTimeToLive)
+	case q.sends:
+		return q.az("queue create", "--name", q.name, "--enable-duplicate-detection", "true", "--duplicate-detection-history-time-window", "PT10M")
+	}
+	return q.az("queue create", "--name", q.name)
 }

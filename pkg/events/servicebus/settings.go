@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,34 +26,25 @@ type QueueSettings struct {
 // Manage right, or the role Azure Service Bus Data Owner. Without it the error is a *Refusal of the kind
 // NotPermitted.
 func (s *Signals) Settings(ctx context.Context, name string) (QueueSettings, error) {
-	opened, err := s.namespace.queue(name, receiving(false))
-	if err != nil {
-		return QueueSettings{}, err
-	}
-	q, err := managed(ctx, opened, fmt.Sprintf("the settings of queue %q", name), func(client *admin.Client) (*admin.GetQueueResponse, error) {
+	q, err := managed(s.namespace, fmt.Sprintf("queue %q", name), func(client *admin.Client) (*admin.GetQueueResponse, error) {
 		return client.GetQueue(ctx, name, nil)
 	})
 	if err != nil {
 		return QueueSettings{}, err
 	}
-	settings := QueueSettings{TimeToLive: finite(q.DefaultMessageTimeToLive), DeletedAfter: finite(q.AutoDeleteOnIdle)}
-	if q.ForwardTo != nil {
-		settings.ForwardsTo = *q.ForwardTo
-	}
-	return settings, nil
+	return QueueSettings{finite(q.DefaultMessageTimeToLive), finite(q.AutoDeleteOnIdle), *cmp.Or(q.ForwardTo, new(""))}, nil
 }
 
 // Subscriptions reads through the management API how many subscriptions the Publisher's topic has; isTopic
 // is false for a queue. It needs the permissions of [Signals.Settings], and has its errors.
 func (p *Publisher) Subscriptions(ctx context.Context) (n int, isTopic bool, err error) {
-	what := fmt.Sprintf("the subscriptions of %q", p.queue.name)
-	topic, err := managed(ctx, p.queue, what, func(client *admin.Client) (*admin.GetTopicResponse, error) {
+	topic, err := managed(p.queue.namespace, p.queue.String(), func(client *admin.Client) (*admin.GetTopicResponse, error) {
 		return client.GetTopic(ctx, p.queue.name, nil)
 	})
 	if err != nil || topic.Status == nil { // of a queue the client reads no field of a topic
 		return 0, false, err
 	}
-	counts, err := managed(ctx, p.queue, what, func(client *admin.Client) (*admin.GetTopicRuntimePropertiesResponse, error) {
+	counts, err := managed(p.queue.namespace, p.queue.String(), func(client *admin.Client) (*admin.GetTopicRuntimePropertiesResponse, error) {
 		return client.GetTopicRuntimeProperties(ctx, p.queue.name, nil)
 	})
 	if err != nil {
@@ -61,30 +53,27 @@ func (p *Publisher) Subscriptions(ctx context.Context) (n int, isTopic bool, err
 	return int(counts.SubscriptionCount), true, nil
 }
 
-// managed reads something from the management API of the namespace of q, without a retry. nil means that it
-// does not exist.
-func managed[T any](ctx context.Context, q queue, what string, read func(*admin.Client) (*T, error)) (*T, error) {
-	host := strings.ToLower(q.host)
-	client, err := q.manage(&admin.ClientOptions{ClientOptions: policy.ClientOptions{Transport: bounded.NewClient(), Retry: policy.RetryOptions{MaxRetries: -1}}})
+// managed reads something of a queue or topic from the management API, without a retry.
+func managed[T any](n namespace, what string, read func(*admin.Client) (*T, error)) (*T, error) {
+	in := "Service Bus namespace " + strings.ToLower(n.host)
+	client, err := n.manage(&admin.ClientOptions{ClientOptions: policy.ClientOptions{Transport: bounded.NewClient(), Retry: policy.RetryOptions{MaxRetries: -1}}})
 	if err != nil {
 		return nil, err
 	}
-	found, err := await(ctx, func(context.Context) (*T, error) { return read(client) })
-	var refused *azcore.ResponseError
+	found, err := read(client)
+	refused, isAnswer := errors.AsType[*azcore.ResponseError](err)
 	switch {
-	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):
+	case isAnswer && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):
 		return nil, &Refusal{
-			Kind: NotPermitted, Meaning: fmt.Sprintf("%s in Service Bus namespace %s may not be read", what, host),
+			Kind: NotPermitted, Meaning: fmt.Sprintf("the properties of %s in %s may not be read", what, in),
 			Remedy: "read them with the Manage right, or with the role Azure Service Bus Data Owner",
 		}
-	case errors.As(err, &refused):
-		return nil, fmt.Errorf("the management API of Service Bus namespace %s answered %d", host, refused.StatusCode)
+	case isAnswer:
+		return nil, fmt.Errorf("the management API of %s answered %d", in, refused.StatusCode)
 	case err != nil:
-		return nil, fmt.Errorf("the management API of Service Bus namespace %s (HTTPS): %w", host, err)
+		return nil, fmt.Errorf("the management API of %s (HTTPS): %w", in, err)
 	case found == nil:
-		return nil, &Refusal{
-			Kind: QueueNotFound, Meaning: fmt.Sprintf("%s does not exist in Service Bus namespace %s", q, host), Remedy: "create it, or correct its name",
-		}
+		return nil, &Refusal{Kind: QueueNotFound, Meaning: fmt.Sprintf("%s does not exist in %s", what, in), Remedy: "create it, or correct its name"}
 	}
 	return found, nil
 }

@@ -3,6 +3,7 @@ package servicebus
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,18 @@ type SignalsOptions struct {
 	Link func(queue string) SignalLink
 }
 
+// SignalLink is a connection to a signal queue. Its receiver deletes what it hands out.
+type SignalLink interface {
+	PeekMessages(ctx context.Context, n int, o *azservicebus.PeekMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+	ReceiveMessages(ctx context.Context, n int, o *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+
+	// Send sends at most n signals in one transfer, which the broker takes as a whole or not at all, and
+	// returns their number. With 0 it only finds out whether it could send.
+	Send(ctx context.Context, n int) (sent int, err error)
+
+	Close(ctx context.Context) error
+}
+
 // Signals keeps the counts of signal queues (docs/signal-queue.md): queues that hold one message for
 // each replica that is wanted, which KEDA's azure-servicebus scaler counts.
 //
@@ -36,7 +49,7 @@ type SignalsOptions struct {
 // queue has a connection of its own, so that one that hangs delays no other.
 type Signals struct {
 	namespace namespace
-	options   SignalsOptions
+	link      func(queue string) SignalLink
 
 	mu     sync.Mutex
 	closed bool
@@ -46,23 +59,21 @@ type Signals struct {
 // NewSignals returns Signals that authenticate with a connection string of the namespace. Nothing is
 // connected yet: an error is one of the connection string.
 func NewSignals(connectionString string, o SignalsOptions) (*Signals, error) {
-	return newSignals(byKey(connectionString), o)
+	return newSignals(namespace{byKey: true, connectionString: connectionString}, o)
 }
 
 // NewSignalsWithIdentity returns Signals that authenticate with an identity, which needs the roles Azure
 // Service Bus Data Sender and Azure Service Bus Data Receiver on each queue.
-func NewSignalsWithIdentity(namespace string, identity azcore.TokenCredential, o SignalsOptions) (*Signals, error) {
-	return newSignals(byIdentity(namespace, identity), o)
+func NewSignalsWithIdentity(host string, identity azcore.TokenCredential, o SignalsOptions) (*Signals, error) {
+	return newSignals(namespace{host: host, identity: identity}, o)
 }
 
-func newSignals(sign signIn, o SignalsOptions) (*Signals, error) {
-	o.TryTimeout = cmp.Or(max(0, o.TryTimeout), 3*time.Second)
-	o.Client.RetryOptions = retryOnce(100 * time.Millisecond)
-	n, err := sign(o.TryTimeout, o.Client)
+func newSignals(n namespace, o SignalsOptions) (*Signals, error) {
+	n, err := n.with(o.Client, cmp.Or(max(0, o.TryTimeout), 3*time.Second), 100*time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
-	return &Signals{namespace: n, options: o, queues: map[string]*signalQueue{}}, nil
+	return &Signals{namespace: n, link: o.Link, queues: map[string]*signalQueue{}}, nil
 }
 
 // Namespace is the host of the namespace that holds the queues, in lower case.
@@ -99,16 +110,14 @@ func (s *Signals) Probe(ctx context.Context, name string) error {
 	})
 }
 
-// Close ends all connections, within a second.
+// Close ends all connections, whatever the broker does.
 func (s *Signals) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	var closing sync.WaitGroup
 	for _, q := range s.queues {
-		closing.Go(q.connection.close)
+		q.connection.close()
 	}
-	closing.Wait()
 	return nil
 }
 
@@ -134,26 +143,24 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 		return nil, errClosed
 	}
 	key := strings.ToLower(name) // as the service compares names
-	if q := s.queues[key]; q != nil {
-		return q, nil
-	}
-	opened, err := s.namespace.queue(name, ofSignals(receiving(false)))
-	if err != nil {
-		return nil, err
-	}
-	q := &signalQueue{queue: opened, turn: make(chan struct{}, 1), connection: newConnection(func() (SignalLink, error) {
-		if s.options.Link != nil {
-			return s.options.Link(name), nil
+	if s.queues[key] == nil {
+		q, err := s.namespace.queue(name, access{signals: true})
+		if err != nil {
+			return nil, err
 		}
-		return openLink(opened)
-	})}
-	s.queues[key] = q
-	return q, nil
+		s.queues[key] = &signalQueue{queue: q, turn: make(chan struct{}, 1), connection: newConnection(func() (SignalLink, error) {
+			if s.link != nil {
+				return s.link(name), nil
+			}
+			return openLink(q)
+		})}
+	}
+	return s.queues[key], nil
 }
 
-// signalQueue is one queue of signals.
+// signalQueue is one queue of signals, as it is received from.
 type signalQueue struct {
-	queue      queue         // as it is received from
+	queue
 	turn       chan struct{} // one caller at a time
 	connection *connection[SignalLink]
 }
@@ -171,8 +178,7 @@ func (q *signalQueue) keep(ctx context.Context, replicas int) error {
 		case more < 0:
 			err = q.send(ctx, -more)
 		case stuck:
-			return fmt.Errorf("queue %q of Service Bus namespace %s holds %d messages too many, which another consumer has locked or deferred: see that nothing else receives from it",
-				q.queue.name, q.queue.host, more)
+			return fmt.Errorf("%s of Service Bus namespace %s holds %d messages too many, which another consumer has locked or deferred: see that nothing else receives from it", q, q.host, more)
 		default:
 			stuck, err = q.takeBack(ctx, present[:more])
 		}
@@ -189,33 +195,27 @@ const (
 	peekMore = 1000
 )
 
-// count returns the sequence numbers of the signals in the queue, the oldest first. As a scaler does, it
+// count returns the sequence numbers of the messages in the queue, the oldest first. As a scaler does, it
 // counts locked ones (https://github.com/Azure/azure-sdk-for-net/pull/27238) and deferred ones
-// (https://github.com/paolosalvatori/ServiceBusExplorer/issues/662), but no scheduled ones.
-func (q *signalQueue) count(ctx context.Context, wanted int) ([]int64, error) {
-	var present []int64
-	next := int64(1)
-	for len(present) <= wanted+peekMore {
+// (https://github.com/paolosalvatori/ServiceBusExplorer/issues/662).
+func (q *signalQueue) count(ctx context.Context, wanted int) (present []int64, err error) {
+	for next := int64(1); len(present) <= wanted+peekMore; next = present[len(present)-1] + 1 {
 		var page []*azservicebus.ReceivedMessage
-		err := q.connection.use(ctx, q.queue.try, func(ctx context.Context, l SignalLink) (err error) {
+		err := q.connection.use(ctx, q.try, func(ctx context.Context, l SignalLink) (err error) {
 			page, err = l.PeekMessages(ctx, peekPage, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &next})
 			return err
 		})
 		if err != nil {
-			return nil, q.queue.explain(err, 1)
+			return nil, q.explain(err, 1)
 		}
 		if len(page) == 0 {
-			return present, nil
+			break
 		}
 		for _, m := range page {
 			if m.Subject == nil || *m.Subject != SignalType {
-				return nil, fmt.Errorf("queue %q of Service Bus namespace %s holds messages that are no signals, such as %q: none is sent or taken; name a queue that nothing else uses as signalQueue, or remove them",
-					q.queue.name, q.queue.host, m.MessageID)
+				return nil, fmt.Errorf("%s of Service Bus namespace %s holds messages that are no signals, such as %q: none is sent or taken; name a queue that nothing else uses as signalQueue, or remove them", q, q.host, m.MessageID)
 			}
-			next = max(next, *m.SequenceNumber+1)
-			if m.State != azservicebus.MessageStateScheduled {
-				present = append(present, *m.SequenceNumber)
-			}
+			present = append(present, *m.SequenceNumber)
 		}
 	}
 	return present, nil
@@ -224,7 +224,7 @@ func (q *signalQueue) count(ctx context.Context, wanted int) ([]int64, error) {
 // send sends messages in one step, at most as many as fit into one batch. With 0 it only finds out whether
 // it could.
 func (q *signalQueue) send(ctx context.Context, missing int) error {
-	err := q.connection.use(ctx, q.queue.try, func(ctx context.Context, l SignalLink) error {
+	err := q.connection.use(ctx, q.try, func(ctx context.Context, l SignalLink) error {
 		_, err := l.Send(ctx, missing)
 		return err
 	})
@@ -232,7 +232,7 @@ func (q *signalQueue) send(ctx context.Context, missing int) error {
 		return nil
 	}
 	to := q.queue
-	to.access = ofSignals(sending())
+	to.sends = true
 	return to.explain(err, 1)
 }
 
@@ -245,7 +245,7 @@ const idleWait = time.Second
 func (q *signalQueue) takeBack(ctx context.Context, surplus []int64) (stuck bool, err error) {
 	for range surplus {
 		var taken []*azservicebus.ReceivedMessage
-		err := q.connection.use(ctx, min(idleWait, q.queue.try), func(ctx context.Context, l SignalLink) (err error) {
+		err := q.connection.use(ctx, min(idleWait, q.try), func(ctx context.Context, l SignalLink) (err error) {
 			if taken, err = l.ReceiveMessages(ctx, 1, nil); err == nil && len(taken) == 0 {
 				err = errLinkLost // which the SDK says by returning nothing
 			}
@@ -255,10 +255,49 @@ func (q *signalQueue) takeBack(ctx context.Context, surplus []int64) (stuck bool
 		case errors.Is(err, errNoAnswer):
 			return true, nil
 		case err != nil:
-			return false, q.queue.explain(err, 1)
+			return false, q.explain(err, 1)
 		case !slices.Contains(surplus, *taken[0].SequenceNumber):
 			return false, nil
 		}
 	}
 	return false, nil
 }
+
+// sdkLink is a SignalLink by the SDK.
+type sdkLink struct {
+	senderLink
+	*azservicebus.Receiver
+}
+
+func openLink(q queue) (SignalLink, error) {
+	l, err := openSender(q)
+	if err != nil {
+		return nil, err
+	}
+	receiver, err := l.NewReceiverForQueue(q.name, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	return sdkLink{l, receiver}, err
+}
+
+// Send sends a batch of signals without a time to live. Each has an id of its own, so that a queue that
+// detects duplicates drops none. NewMessageBatch opens the link, since it needs the link's greatest size.
+func (l sdkLink) Send(ctx context.Context, n int) (sent int, err error) {
+	batch, err := l.sender.NewMessageBatch(ctx, nil)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	for ; sent < n; sent++ {
+		err := batch.AddMessage(&azservicebus.Message{
+			MessageID: new(rand.Text()), Subject: new(SignalType), ContentType: new("text/plain"),
+			Body: []byte("one message for each replica that is wanted"),
+		}, nil)
+		if sent > 0 && errors.Is(err, azservicebus.ErrMessageTooLarge) {
+			break // the batch is full
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return sent, l.sender.SendMessageBatch(ctx, batch, nil)
+}
+
+func (l sdkLink) Close(ctx context.Context) error { return l.Client.Close(ctx) }

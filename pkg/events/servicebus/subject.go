@@ -13,12 +13,11 @@ import (
 // delivery. With the pauses between, a queue of ten deliveries gives an event up after ten minutes.
 const handlerTries = 6
 
-// subjectQueue has the events of one subject. The mutex of the consumerRun guards it.
-type subjectQueue struct {
+// subject has the events of one subject. The mutex of the consumerRun guards it.
+type subject struct {
+	turn    chan struct{}   // one event is served at a time
 	handled events.Position // of the last event that was, or had expired
-	current *delivery       // being handled, or waiting to be tried again
-	next    *delivery       // the newest that waits
-	busy    bool            // a goroutine serves it
+	newest  *delivery       // of those that are served or wait for their turn; nil if there is none
 	dropped int             // events since the last one that was handled, without the superseded ones
 }
 
@@ -29,16 +28,46 @@ const (
 	isExpired    = "older than its time to live"
 )
 
+// Why an event that waits is not handled.
+var (
+	errSuperseded = errors.New("a newer event waits")
+	errStopped    = errors.New("the consumer stops")
+)
+
+// offer makes d the newest event, and has an older one wait no longer. If d is to be dropped instead, it
+// returns why.
+func (s *subject) offer(d *delivery) (why string) {
+	switch newest := s.newest; {
+	case !s.handled.Precedes(d.position):
+		return isStale
+	case d.expired():
+		s.handled = d.position // so that an older one is stale
+		return isExpired
+	case newest != nil && newest.position.SameEvent(d.position):
+		// Its first delivery may have lost the lock unnoticed: this one waits for its turn, and is repeated then.
+		return ""
+	case newest != nil && !newest.position.Precedes(d.position):
+		return isSuperseded
+	case newest != nil:
+		newest.leave(errSuperseded)
+	}
+	s.newest = d
+	return ""
+}
+
 // manyDropped is how many events of a subject are dropped in a row before each warning.
 const manyDropped = 10
 
 // drop completes an event without handling it. If every event of a subject is dropped, a forged one may have
 // come before them.
-func (r *consumerRun) drop(q *subjectQueue, d *delivery, why string) {
+func (r *consumerRun) drop(s *subject, d *delivery, why string) {
+	if why == isExpired {
+		r.expired.Add(1)
+	}
 	if why != isSuperseded {
 		r.mu.Lock()
-		q.dropped++
-		dropped, handled := q.dropped, q.handled
+		s.dropped++
+		dropped, handled := s.dropped, s.handled
 		r.mu.Unlock()
 		if dropped%manyDropped == 0 {
 			r.log.Warn("no event of a subject is handled any more",
@@ -50,104 +79,59 @@ func (r *consumerRun) drop(q *subjectQueue, d *delivery, why string) {
 	r.complete(d, why)
 }
 
-// offer makes d the next event, unless it is stale or superseded. It returns the delivery that is dropped
-// instead, nil if there is none, and why.
-func (q *subjectQueue) offer(d *delivery) (dropped *delivery, why string) {
-	// The same event may come twice as one message, whose first delivery lost its lock unnoticed: the
-	// second is completed only once the first is handled.
-	overtaken := func(by *delivery) bool {
-		return by != nil && !by.position.SameEvent(d.position) && !by.position.Precedes(d.position)
+// serve has an event handled when its turn comes, and settles it.
+func (r *consumerRun) serve(s *subject, d *delivery) {
+	defer context.AfterFunc(r.running, func() { d.leave(errStopped) })()
+	select {
+	case s.turn <- struct{}{}:
+		r.act(s, d)
+		<-s.turn
+	case <-d.waiting.Done():
+		r.giveUp(d)
 	}
-	switch {
-	case !q.handled.Precedes(d.position):
-		return d, isStale
-	case overtaken(q.current), overtaken(q.next):
-		return d, isSuperseded
+	r.mu.Lock()
+	if s.newest == d {
+		s.newest = nil
 	}
-	if q.current != nil && q.current.position.Precedes(d.position) {
-		q.current.supersede()
-	}
-	dropped, q.next = q.next, d
-	return dropped, isSuperseded
+	r.mu.Unlock()
 }
-
-// serve handles the events of a subject until none waits.
-func (r *consumerRun) serve(q *subjectQueue) {
-	for d := r.next(q); d != nil; d = r.next(q) {
-		r.act(q, d)
-	}
-}
-
-// next takes the newest event of a subject, unless it is repeated or expired; nil if none waits.
-func (r *consumerRun) next(q *subjectQueue) *delivery {
-	for {
-		r.mu.Lock()
-		d := q.next
-		q.current, q.next, q.busy = d, nil, d != nil
-		repeated := d != nil && !q.handled.Precedes(d.position)
-		r.mu.Unlock()
-		switch {
-		case d == nil:
-			return nil
-		case repeated:
-			r.drop(q, d, isStale)
-		case d.expired():
-			r.mu.Lock()
-			q.handled = d.position // so that an older one is stale
-			r.mu.Unlock()
-			r.expired.Add(1)
-			r.drop(q, d, isExpired)
-		default:
-			return d
-		}
-	}
-}
-
-var errSuperseded = errors.New("a newer event waits")
 
 // act has an event handled, and settles it. It keeps the lock between failures, so that the queue does not
 // use up its deliveries within a second.
-func (r *consumerRun) act(q *subjectQueue, d *delivery) {
+func (r *consumerRun) act(s *subject, d *delivery) {
+	r.mu.Lock()
+	repeated := !s.handled.Precedes(d.position)
+	r.mu.Unlock()
+	if repeated {
+		r.drop(s, d, isStale)
+		return
+	}
 	pause := r.options.RetryDelay
-	for try := range handlerTries {
+	for try := 0; try < handlerTries && d.waiting.Err() == nil; try++ {
 		err := r.try(d)
 		switch {
 		case err == nil:
 			r.mu.Lock()
-			q.handled, q.dropped = d.position, 0
+			s.handled, s.dropped = d.position, 0
 			r.mu.Unlock()
 			r.complete(d, "handled")
-			return
-		case errors.Is(err, errSuperseded):
-			r.complete(d, isSuperseded)
-			return
-		case d.lost():
-			r.log.Warn("a scale event was not handled before its lock was lost: it comes again", d.name())
-			d.end()
 			return
 		case errors.Is(err, events.ErrDeadLetter):
 			r.deadLetter(d, err.Error(), err)
 			return
-		case r.running.Err() != nil:
-			r.abandon(d)
-			return
-		case try == 0:
+		case try == 0 && d.waiting.Err() == nil:
 			r.log.Warn("a scale event could not be handled: it is tried again", d.name(), slog.Any("error", err))
 		}
 		select {
 		case <-time.After(pause):
-		case <-d.superseded.Done():
-		case <-d.ctx.Done():
-		case <-r.running.Done():
+		case <-d.waiting.Done():
 		}
 		pause = min(2*pause, r.options.maxPause())
 	}
-	if d.superseded.Err() != nil {
-		r.complete(d, isSuperseded)
-		return
+	if d.waiting.Err() == nil {
+		r.log.Warn("a scale event could not be handled: it goes back to the queue", d.name(), slog.Int("tries", handlerTries))
 	}
-	r.log.Warn("a scale event could not be handled: it goes back to the queue", d.name(), slog.Int("tries", handlerTries))
-	r.abandon(d)
+	r.giveUp(d)
 }
 
 // try has an event handled when there is room for another handler.
@@ -155,17 +139,19 @@ func (r *consumerRun) try(d *delivery) error {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
-	case <-d.superseded.Done():
-	case <-d.ctx.Done():
-	case <-r.running.Done():
+	case <-d.waiting.Done():
 	}
-	switch {
-	case d.ctx.Err() != nil:
-		return context.Cause(d.ctx)
-	case r.running.Err() != nil:
-		return context.Cause(r.running)
-	case d.superseded.Err() != nil:
-		return errSuperseded
+	if d.waiting.Err() != nil {
+		return context.Cause(d.waiting)
 	}
 	return r.handle(d.ctx, d.event)
+}
+
+// giveUp settles an event that was not handled.
+func (r *consumerRun) giveUp(d *delivery) {
+	if errors.Is(context.Cause(d.waiting), errSuperseded) {
+		r.complete(d, isSuperseded)
+		return
+	}
+	r.abandon(d)
 }

@@ -2,6 +2,7 @@ package servicebus_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,10 @@ func TestAConsumerOfATopicSaysWhatIsWrong(t *testing.T) {
 			if got := kind(err); got != c.kind {
 				t.Errorf("got kind %q, want %q, of %v", got, c.kind, err)
 			}
+			refusal, _ := errors.AsType[*servicebus.Refusal](err)
+			if refusal.Kind == servicebus.QueueNotFound && !strings.HasSuffix(refusal.Command(), "--topic-name scale --name nowhere") {
+				t.Errorf("the command is %q", refusal.Command())
+			}
 		})
 	}
 }
@@ -128,5 +133,30 @@ func TestAConnectionStringOfTheTopicOpensItsSubscriptions(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestARoleForATopicIsAssignedAtTheTopic has an identity that may not receive from a subscription.
+func TestARoleForATopicIsAssignedAtTheTopic(t *testing.T) {
+	t.Parallel()
+	_, client := startTokenBroker(t)
+	refusal := func(err error) *servicebus.Refusal {
+		r, ok := errors.AsType[*servicebus.Refusal](err)
+		if !ok {
+			t.Fatalf("got %v, want a refusal", err)
+		}
+		return r
+	}
+	consumer, err := servicebus.NewConsumerWithIdentity("example.com", identity{token: "bad-token"}, "scale", servicebus.ConsumerOptions{Subscription: "a", Client: client})
+	testworld.Must(t, err)
+	if r := refusal(consumer.Run(t.Context(), into(nil))); !strings.HasSuffix(r.Command(), "/namespaces/NAMESPACE/topics/scale") {
+		t.Errorf("a consumer is told %s", r.Command())
+	}
+	// What a sender may not send to may be a queue or a topic.
+	p, err := servicebus.NewPublisherWithIdentity("example.com", identity{token: "bad-token"}, "scale", servicebus.PublisherOptions{Client: client})
+	testworld.Must(t, err)
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	if r := refusal(p.Probe(t.Context())); !strings.Contains(r.Remedy, "/topics/scale") {
+		t.Errorf("a publisher is told %q", r.Remedy)
 	}
 }
