@@ -5,10 +5,10 @@
 // It knows the scale event, and neither how decisions are made nor what is done about them: a
 // publisher delivers the bytes it is given, a consumer hands events to a [Handler].
 //
-// Start with publisher.go and consumer.go, the package as its users see it. refusal.go says what the
-// service's answers mean and errors.go everything else that goes wrong. Of the consumer, receive.go
-// has connections and sessions, subject.go which event of a subject is handled, and delivery.go locks
-// and settlement.
+// Start with publisher.go, consumer.go and signals.go, the package as its users see it. queue.go has how to
+// sign in, connection.go how long the SDK may take, and refusal.go what goes wrong and what to do. Of the
+// consumer, receive.go has connections and sessions, subject.go which event of a subject is handled, and
+// delivery.go locks and settlement.
 //
 // The API of this package is kept: a change that breaks it is in CHANGELOG.md.
 package servicebus

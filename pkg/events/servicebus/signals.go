@@ -81,13 +81,17 @@ func (s *Signals) Namespace() string { return strings.ToLower(s.namespace.host) 
 
 // Keep makes a queue hold a number of messages. It sends the missing ones in one step, and takes back the
 // oldest of the surplus. The count never drops below the smaller of the old and the new value; if several
-// instances act at once, each may take one too many for a moment. A queue that holds anything but signals
-// is left alone.
+// callers act at once, each may take one too many for a moment. A queue that holds anything but signals is
+// left alone.
 //
 // The error says what to do; it is a *Refusal if the service refused. The next call corrects what was done
 // only in part.
 func (s *Signals) Keep(ctx context.Context, name string, replicas int) error {
-	return s.use(ctx, name, func(q *signalQueue) error { return q.keep(ctx, replicas) })
+	q, err := s.queue(name)
+	if err != nil {
+		return err
+	}
+	return q.keep(ctx, replicas)
 }
 
 // Empty takes all signals out of a queue. A queue that does not exist is empty.
@@ -102,12 +106,14 @@ func (s *Signals) Empty(ctx context.Context, name string) error {
 // Probe finds out whether signals can be sent to a queue and received from it, and whether it holds
 // anything else. It changes nothing.
 func (s *Signals) Probe(ctx context.Context, name string) error {
-	return s.use(ctx, name, func(q *signalQueue) error {
-		if _, err := q.count(ctx, 0); err != nil {
-			return err
-		}
-		return q.send(ctx, 0)
-	})
+	q, err := s.queue(name)
+	if err != nil {
+		return err
+	}
+	if _, err := q.count(ctx, 0); err != nil {
+		return err
+	}
+	return q.send(ctx, 0)
 }
 
 // Close ends all connections, whatever the broker does.
@@ -121,47 +127,30 @@ func (s *Signals) Close(context.Context) error {
 	return nil
 }
 
-// use calls do for a queue, one caller at a time.
-func (s *Signals) use(ctx context.Context, name string, do func(*signalQueue) error) error {
-	q, err := s.queue(name)
-	if err != nil {
-		return err
-	}
-	select {
-	case q.turn <- struct{}{}:
-		defer func() { <-q.turn }()
-		return do(q)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (s *Signals) queue(name string) (*signalQueue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errClosed
 	}
-	key := strings.ToLower(name) // as the service compares names
-	if s.queues[key] == nil {
+	if s.queues[name] == nil {
 		q, err := s.namespace.queue(name, access{signals: true})
 		if err != nil {
 			return nil, err
 		}
-		s.queues[key] = &signalQueue{queue: q, turn: make(chan struct{}, 1), connection: newConnection(func() (SignalLink, error) {
+		s.queues[name] = &signalQueue{q, newConnection(func() (SignalLink, error) {
 			if s.link != nil {
 				return s.link(name), nil
 			}
 			return openLink(q)
 		})}
 	}
-	return s.queues[key], nil
+	return s.queues[name], nil
 }
 
 // signalQueue is one queue of signals, as it is received from.
 type signalQueue struct {
 	queue
-	turn       chan struct{} // one caller at a time
 	connection *connection[SignalLink]
 }
 
