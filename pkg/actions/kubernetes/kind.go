@@ -2,9 +2,12 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/feedscale/feedscale/pkg/actions"
@@ -25,7 +28,19 @@ func Kind() actions.Kind {
 			return New(Options{Kubeconfig: o.Flag("kubeconfig"), Context: o.Flag("context"), Log: o.Log})
 		},
 		Rivals: func(ctx context.Context, target map[string]string) (actions.Survey, error) {
-			return rivals(ctx, cluster, target)
+			w, err := targetOf(target, metav1.NamespaceDefault)
+			if err != nil {
+				return actions.Survey{}, nil // as in Action.Rivals
+			}
+			a, err := cluster()
+			if err == nil {
+				return a.Rivals(ctx, target)
+			}
+			w.namespace = target[labelNamespace]
+			if clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
+				err = errors.New("no cluster is configured here: try it in a pod of the cluster, or with a kubeconfig")
+			}
+			return actions.Survey{Target: w.String()}, err
 		},
 	}
 }

@@ -15,12 +15,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"regexp"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -63,7 +64,7 @@ type Action struct {
 	log       *slog.Logger
 	rivalsFor time.Duration
 	mu        sync.Mutex
-	lists     map[string]*sighting // what scales in a namespace
+	lists     map[string]scalers // by namespace
 }
 
 // New returns an Action for a cluster. It makes no request; an error is about the configuration.
@@ -100,7 +101,7 @@ func newAction(config *rest.Config, namespace string, o Options) (*Action, error
 	}
 	return &Action{
 		server: config.Host, found: found, mapper: mapper, scales: scales, objects: objects, namespace: namespace,
-		log: o.Log, rivalsFor: cmp.Or(o.RivalsFor, time.Minute), lists: make(map[string]*sighting),
+		log: o.Log, rivalsFor: cmp.Or(o.RivalsFor, time.Minute), lists: make(map[string]scalers),
 	}, nil
 }
 
@@ -130,9 +131,10 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 	mapping, err := a.mapper.RESTMappingWithContext(ctx, w.kind.GroupKind(), w.kind.Version)
 	if meta.IsNoMatchError(err) {
 		a.mapper.Reset() // so that the next try finds a kind that is installed by then
+		return false, fmt.Errorf("the cluster has no kind %s in %s: install it, or correct the target labels of the processor: %w", w.kind.Kind, w.kind.GroupVersion(), err)
 	}
 	if err != nil {
-		return false, explain(w, schema.GroupResource{}, err)
+		return false, explain("scale "+w.String(), "", "", err)
 	}
 	namespace := w.namespace
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
@@ -156,10 +158,29 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 		return err
 	})
 	switch {
-	case errors.Is(err, actions.ErrRival):
-		return false, err
-	case err != nil:
-		return false, explain(w, resource, err)
+	case err == nil || errors.Is(err, actions.ErrRival):
+		return changed, err
+	case apierrors.IsNotFound(err):
+		return false, fmt.Errorf("%s does not exist, or cannot be scaled: create it, or correct the target labels of the processor: %w", w, err)
 	}
-	return changed, nil
+	return false, explain("scale "+w.String(), "verbs get and update on "+resource.Resource+"/scale", resource.Group, err)
+}
+
+// denied is in a refusal by authorization. An admission policy or a quota answers 403 as well
+// (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go of
+// github.com/kubernetes/kubernetes).
+var denied = regexp.MustCompile(" cannot (get|list|update) resource ")
+
+// explain returns an error that says what failed and what to do. act is what was tried, such as "scale
+// Deployment shop/orders"; verbs of an API group are the permission that it needs.
+func explain(act, verbs, group string, err error) error {
+	switch {
+	case apierrors.IsForbidden(err) && denied.MatchString(err.Error()):
+		return fmt.Errorf("this account may not %s: bind it to a role with the %s in apiGroup %q: %w", act, verbs, group, err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the cluster refuses to %s, as an admission policy, a webhook or a quota may: %w", act, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the cluster does not accept the credentials: renew those of the kubeconfig or the service account: %w", err)
+	}
+	return fmt.Errorf("cannot %s: %w", act, err)
 }

@@ -188,7 +188,7 @@ func TestWhatTheClusterRefusesSaysWhatToDoAndIsTriedAgain(t *testing.T) {
 		{"no right to read", nil, map[string]int{http.MethodGet: http.StatusForbidden},
 			`this account may not scale Deployment staging/orders: bind it to a role with the verbs get and update on deployments/scale in apiGroup "apps"`, ""},
 		{"no right to write", nil, map[string]int{http.MethodPut: http.StatusForbidden}, "bind it to a role with the verbs get and update on deployments/scale", ""},
-		{"an API server in trouble", nil, map[string]int{http.MethodPut: http.StatusInternalServerError}, "scaling Deployment staging/orders: ", ""},
+		{"an API server in trouble", nil, map[string]int{http.MethodPut: http.StatusInternalServerError}, "cannot scale Deployment staging/orders: ", ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()

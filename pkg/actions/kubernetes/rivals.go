@@ -3,19 +3,15 @@ package kubernetes
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/feedscale/feedscale/pkg/actions"
 )
@@ -46,22 +42,11 @@ type scaler struct {
 	} `json:"spec"`
 }
 
-// rivals is Action.Rivals for a cluster that may not be configured. It does not call cluster if the labels
-// name nothing.
-func rivals(ctx context.Context, cluster func() (*Action, error), labels map[string]string) (actions.Survey, error) {
-	w, err := targetOf(labels, metav1.NamespaceDefault)
-	if err != nil {
-		return actions.Survey{}, nil // as in Action.Rivals
-	}
-	a, err := cluster()
-	if err == nil {
-		return a.Rivals(ctx, labels)
-	}
-	w.namespace = labels[labelNamespace]
-	if clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
-		err = errors.New("no cluster is configured here: try it in a pod of the cluster, or with a kubeconfig")
-	}
-	return actions.Survey{Target: w.String()}, err
+// scalers are the ScaledObjects and HPAs of a namespace, as they were at a time.
+type scalers struct {
+	objects, hpas []scaler
+	at            time.Time
+	err           error // why they could not be listed
 }
 
 // Rivals returns the HPAs and ScaledObjects that act on what labels name. It only lists. The error says which
@@ -71,108 +56,69 @@ func (a *Action) Rivals(ctx context.Context, labels map[string]string) (actions.
 	if err != nil {
 		return actions.Survey{}, nil // an event with these labels is dead-lettered: nothing is acted on
 	}
-	all, err := a.scalersIn(ctx, w.namespace)
-	return actions.Survey{Target: w.String(), Where: "cluster " + a.server, Rivals: all.actingOn(w)}, err
+	all := a.scalersIn(ctx, w.namespace)
+	return actions.Survey{Target: w.String(), Where: "cluster " + a.server, Rivals: all.actingOn(w)}, all.err
 }
 
 // yield returns an error that wraps actions.ErrRival if something else sets the replicas of w, and nil if
-// that cannot be seen.
+// that cannot be seen, which is logged once.
 func (a *Action) yield(ctx context.Context, w workload) error {
-	all, err := a.remember(ctx, w.namespace)
-	if err != nil {
-		return nil
+	var names, remove []string
+	for _, r := range a.remembered(ctx, w.namespace).actingOn(w) {
+		if !r.Paused {
+			names, remove = append(names, r.Name), append(remove, r.Remove)
+		}
 	}
-	rivals := slices.DeleteFunc(all.actingOn(w), func(r actions.Rival) bool { return r.Paused })
-	if len(rivals) == 0 {
+	if len(names) == 0 {
 		return nil
-	}
-	names, remove := make([]string, len(rivals)), make([]string, len(rivals))
-	for i, r := range rivals {
-		names[i], remove[i] = r.Name, r.Remove
 	}
 	return fmt.Errorf("%w, since it has its replicas from %s, and each would undo the other's changes for ever: %s, or have no consumer act on it",
 		actions.ErrRival, strings.Join(names, " and "), strings.Join(remove, " && "))
 }
 
-// sighting is what scaled in a namespace some time ago.
-type sighting struct {
-	mu   sync.Mutex // held during a look, so that several events look once
-	at   time.Time  // zero = never
-	all  scalers
-	err  error
-	said bool
-}
-
-// remember is scalersIn, from memory for a time: many events of a namespace cost two requests a minute. A
-// failure is logged once.
-func (a *Action) remember(ctx context.Context, namespace string) (scalers, error) {
-	a.mu.Lock()
-	m := a.lists[namespace]
-	if m == nil {
-		m = &sighting{}
-		a.lists[namespace] = m
+// remembered is scalersIn, from memory for a time: many events of a namespace cost two requests a minute.
+func (a *Action) remembered(ctx context.Context, namespace string) scalers {
+	a.mu.Lock() // during the look, so that several events look once
+	defer a.mu.Unlock()
+	if all := a.lists[namespace]; !all.at.IsZero() && time.Since(all.at) < a.rivalsFor {
+		return all
 	}
-	a.mu.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.at.IsZero() && time.Since(m.at) < a.rivalsFor {
-		return m.all, m.err
-	}
-	all, err := a.scalersIn(ctx, namespace)
+	all := a.scalersIn(ctx, namespace)
 	if ctx.Err() != nil {
-		return scalers{}, ctx.Err() // which says nothing about the cluster
+		return scalers{} // the end of ctx says nothing about the cluster
 	}
-	m.at, m.all, m.err = time.Now(), all, err
-	if err != nil && !m.said {
-		a.log.Warn("whether something else sets replicas cannot be seen: they are set all the same", "namespace", namespace, "error", err.Error())
+	if all.err != nil && a.lists[namespace].err == nil {
+		a.log.Warn("whether something else sets replicas cannot be seen: they are set all the same", "namespace", namespace, "error", all.err.Error())
 	}
-	m.said = err != nil
-	return all, err
+	a.lists[namespace] = all
+	return all
 }
 
-// scalers are the ScaledObjects and HPAs of a namespace.
-type scalers struct{ objects, hpas []scaler }
-
-// scalersIn lists them. A cluster without KEDA has no ScaledObjects.
-func (a *Action) scalersIn(ctx context.Context, namespace string) (scalers, error) {
+// scalersIn lists what scales in a namespace. A cluster without KEDA has no ScaledObjects.
+func (a *Action) scalersIn(ctx context.Context, namespace string) scalers {
 	objects, err := a.list(ctx, scaledObjects, namespace)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && a.withoutKEDA(ctx) {
 		err = nil
 	}
 	if err != nil {
-		return scalers{}, explainList(scaledObjects, namespace, err)
+		return scalers{at: time.Now(), err: explainList(scaledObjects, namespace, err)}
 	}
 	hpas, err := a.list(ctx, autoscalers, namespace)
 	if err != nil {
-		return scalers{}, explainList(autoscalers, namespace, err)
+		return scalers{at: time.Now(), err: explainList(autoscalers, namespace, err)}
 	}
-	return scalers{objects, hpas}, nil
+	return scalers{objects: objects, hpas: hpas, at: time.Now()}
 }
 
-// actingOn returns those that act on w, without the HPAs that KEDA keeps for ScaledObjects.
-func (all scalers) actingOn(w workload) []actions.Rival {
-	var objects []scaler
-	var found []actions.Rival
-	for _, o := range all.objects {
-		if !o.actsOn(w) {
-			continue
-		}
-		objects = append(objects, o)
-		r := rival("ScaledObject", "scaledobject", o)
-		r.Paused, r.Triggers = o.paused(), o.Spec.Triggers
-		found = append(found, r)
-	}
-	for _, hpa := range all.hpas {
-		if hpa.actsOn(w) && !slices.ContainsFunc(objects, func(o scaler) bool { return hpa.belongsTo(o.Name) }) {
-			found = append(found, rival("HPA", "hpa", hpa))
-		}
-	}
-	return found
+func explainList(resource schema.GroupVersionResource, namespace string, err error) error {
+	return explain("list "+resource.Resource+" in namespace "+namespace, "verb list on "+resource.Resource, resource.Group, err)
 }
 
-// rival returns the Rival of an object. resource is its kind in kubectl.
-func rival(kind, resource string, s scaler) actions.Rival {
-	return actions.Rival{Name: kind + " " + s.Name, Remove: fmt.Sprintf("kubectl delete %s %s -n %s", resource, s.Name, s.Namespace)}
+// withoutKEDA reports whether the cluster does not know ScaledObjects. The API server looks at permissions
+// first, so that an account that may not list them gets the same refusal without KEDA.
+func (a *Action) withoutKEDA(ctx context.Context) bool {
+	_, err := a.found.ServerResourcesForGroupVersionWithContext(ctx, scaledObjects.GroupVersion().String())
+	return apierrors.IsNotFound(err)
 }
 
 // list returns the objects of a resource in a namespace.
@@ -186,32 +132,39 @@ func (a *Action) list(ctx context.Context, resource schema.GroupVersionResource,
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &found[i]); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", item.GetName(), err)
 		}
-		if resource == scaledObjects {
-			found[i].defaults()
-		}
 	}
 	return found, nil
 }
 
-// defaults sets KEDA's defaults for what a ScaledObject scales (ParseGVKR in apis/keda/v1alpha1 of
-// github.com/kedacore/keda).
-func (s *scaler) defaults() {
-	ref := &s.Spec.ScaleTargetRef
-	ref.APIVersion, ref.Kind = cmp.Or(ref.APIVersion, "apps/v1"), cmp.Or(ref.Kind, "Deployment")
+// actingOn returns those that act on w, without the HPAs that KEDA keeps for ScaledObjects.
+func (all scalers) actingOn(w workload) []actions.Rival {
+	var found []actions.Rival
+	kept := map[string]bool{} // names of ScaledObjects, whose HPAs do not count
+	for _, o := range all.objects {
+		if o.actsOn(w) {
+			kept[o.Name] = true
+			found = append(found, actions.Rival{Name: "ScaledObject " + o.Name, Remove: o.removal("scaledobject"), Paused: o.paused(), Triggers: o.Spec.Triggers})
+		}
+	}
+	for _, hpa := range all.hpas {
+		if hpa.actsOn(w) && !kept[hpa.Labels[kedaOwner]] {
+			found = append(found, actions.Rival{Name: "HPA " + hpa.Name, Remove: hpa.removal("hpa")})
+		}
+	}
+	return found
 }
 
-// actsOn reports whether it scales w. All versions of a kind are one object.
+// removal is the command that removes the object. resource is its kind in kubectl.
+func (s scaler) removal(resource string) string {
+	return fmt.Sprintf("kubectl delete %s %s -n %s", resource, s.Name, s.Namespace)
+}
+
+// actsOn reports whether it scales w. All versions of a kind are one object. A ScaledObject has defaults
+// (ParseGVKR in apis/keda/v1alpha1 of github.com/kedacore/keda); an HPA always says both.
 func (s scaler) actsOn(w workload) bool {
 	ref := s.Spec.ScaleTargetRef
-	version, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && version.Group == w.kind.Group && ref.Kind == w.kind.Kind && ref.Name == w.name
-}
-
-// belongsTo reports whether an HPA is one that KEDA keeps for a ScaledObject.
-func (s scaler) belongsTo(scaledObject string) bool {
-	return s.Labels[kedaOwner] == scaledObject || slices.ContainsFunc(s.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return o.Kind == "ScaledObject" && o.Name == scaledObject
-	})
+	version, err := schema.ParseGroupVersion(cmp.Or(ref.APIVersion, "apps/v1"))
+	return err == nil && version.Group == w.kind.Group && cmp.Or(ref.Kind, "Deployment") == w.kind.Kind && ref.Name == w.name
 }
 
 // paused reports whether KEDA leaves the replicas alone. With a count in the annotations it does not: it
@@ -223,11 +176,4 @@ func (s scaler) paused() bool {
 	}
 	paused, err := strconv.ParseBool(value)
 	return paused || err != nil // as KEDA reads it
-}
-
-// withoutKEDA reports whether the cluster does not know ScaledObjects. The API server looks at permissions
-// first, so that an account that may not list them gets the same refusal without KEDA.
-func (a *Action) withoutKEDA(ctx context.Context) bool {
-	_, err := a.found.ServerResourcesForGroupVersionWithContext(ctx, scaledObjects.GroupVersion().String())
-	return apierrors.IsNotFound(err)
 }
