@@ -10,8 +10,10 @@ package containerapp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -95,8 +97,8 @@ func (a *Action) Target(e events.ScaleEvent) (string, error) {
 	return target.String(), nil
 }
 
-// Act sets the bounds and waits until the change is complete. If a change to the same bounds is already in
-// progress, as after an interrupted try, it waits for that one.
+// Act sets the bounds and waits until the change is complete. A change to the same bounds that is already in
+// progress, as after an interrupted try, is an error: the next try sees how it ended.
 func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
 	target, err := targetOf(e.Data.Target)
 	if err != nil {
@@ -104,19 +106,19 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.options.Timeout)
 	defer cancel()
-	want := boundsFor(e.DesiredReplicas)
 	current, err := a.get(ctx, target)
-	for err == nil && current.bounds() == want && current.isChanging() {
-		if err := a.pause(ctx); err != nil {
-			return false, explain(target, "waiting for the change under way of", err)
-		}
-		current, err = a.get(ctx, target)
-	}
 	if err != nil {
 		return false, explain(target, "reading", err)
 	}
-	if current.bounds() == want && !current.hasFailed() {
-		return false, nil
+	want := bounds{e.DesiredReplicas, max(e.DesiredReplicas, 1)}
+	if current.bounds() == want {
+		switch strings.ToLower(current.Properties.ProvisioningState) {
+		case "succeeded", "":
+			return false, nil
+		case "failed", "canceled": // the bounds are in the template, and not in effect
+		default:
+			return false, fmt.Errorf("a change of %s to these bounds is under way: see its revisions in the portal if it does not end", target)
+		}
 	}
 	if mode := current.Properties.Configuration.ActiveRevisionsMode; mode != "" && !strings.EqualFold(mode, "Single") {
 		return false, fmt.Errorf("%s keeps several revisions active (activeRevisionsMode %s), and each change of its bounds would leave one more running: set it to Single", target, mode)
@@ -127,6 +129,35 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 	return true, nil
 }
 
+// resource has the properties of a Container App that are read.
+type resource struct {
+	Properties struct {
+		ProvisioningState string `json:"provisioningState"`
+		Configuration     struct {
+			ActiveRevisionsMode string `json:"activeRevisionsMode"`
+		} `json:"configuration"`
+		Template struct {
+			Scale struct {
+				MinReplicas *int `json:"minReplicas"`
+				MaxReplicas *int `json:"maxReplicas"`
+			} `json:"scale"`
+		} `json:"template"`
+	} `json:"properties"`
+}
+
+// bounds are the replica bounds of an app.
+type bounds struct {
+	MinReplicas int `json:"minReplicas"`
+	MaxReplicas int `json:"maxReplicas"`
+}
+
+// bounds returns the bounds in the template, whether they are in effect or not. Without them they are 0 and
+// 10 (https://learn.microsoft.com/azure/container-apps/scale-app).
+func (r resource) bounds() bounds {
+	scale := r.Properties.Template.Scale
+	return bounds{*cmp.Or(scale.MinReplicas, new(0)), *cmp.Or(scale.MaxReplicas, new(10))}
+}
+
 func (a *Action) get(ctx context.Context, target app) (r resource, err error) {
 	answer, err := a.send(ctx, http.MethodGet, target, nil, http.StatusOK)
 	if err != nil {
@@ -135,18 +166,12 @@ func (a *Action) get(ctx context.Context, target app) (r resource, err error) {
 	return r, runtime.UnmarshalAsJSON(answer, &r)
 }
 
-func (a *Action) pause(ctx context.Context) error {
-	select {
-	case <-time.After(a.options.PollInterval):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// patch changes the bounds, and waits until the long-running operation is complete.
+// patch changes the bounds, and waits until the long-running operation is complete. A null suffix lets the
+// service name the new revision: with the suffix of the old one it would refuse it.
 func (a *Action) patch(ctx context.Context, target app, want bounds) error {
-	answer, err := a.send(ctx, http.MethodPatch, target, want.patch(), http.StatusOK, http.StatusAccepted)
+	type object = map[string]any
+	change := object{"properties": object{"template": object{"revisionSuffix": nil, "scale": want}}}
+	answer, err := a.send(ctx, http.MethodPatch, target, change, http.StatusOK, http.StatusAccepted)
 	if err != nil {
 		return err
 	}
@@ -173,4 +198,36 @@ func (a *Action) send(ctx context.Context, method string, target app, body any, 
 		err = runtime.NewResponseError(answer)
 	}
 	return answer, err
+}
+
+// explain returns an error that says in one line what failed about an app and what to do.
+func explain(target app, doing string, err error) error {
+	answer, isAnswer := errors.AsType[*azcore.ResponseError](err)
+	if !isAnswer || answer.RawResponse == nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("%s %s took too long: see its revisions in the portal, and that Azure Resource Manager can be reached: %w", doing, target, err)
+		}
+		if request, ok := errors.AsType[*url.Error](err); ok {
+			err = fmt.Errorf("no answer from Azure Resource Manager: %w", request.Err)
+		}
+		return fmt.Errorf("%s %s: %w", doing, target, err)
+	}
+	status := fmt.Sprintf("%d %s", answer.StatusCode, cmp.Or(answer.ErrorCode, http.StatusText(answer.StatusCode)))
+	switch answer.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%s %s: the identity may not do this (%s): give it the role Container Apps Contributor there, or Microsoft.App/containerApps/read and /write", doing, target, status)
+	case http.StatusNotFound:
+		return fmt.Errorf("%s %s: it does not exist (%s): correct the target labels of the processor", doing, target, status)
+	case http.StatusConflict:
+		return fmt.Errorf("%s %s: another change of it is under way (%s)", doing, target, status)
+	}
+	var said struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if runtime.UnmarshalAsJSON(answer.RawResponse, &said) == nil && said.Error.Message != "" {
+		status += ": " + strings.Join(strings.Fields(said.Error.Message), " ")
+	}
+	return fmt.Errorf("%s %s: Azure Resource Manager answered %s", doing, target, status)
 }
