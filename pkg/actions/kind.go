@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -53,14 +54,8 @@ func (k Kinds) Names() []string {
 	return names
 }
 
-// Find returns the kind with a name; ok is false if there is none.
-func (k Kinds) Find(name string) (Kind, bool) {
-	i := slices.IndexFunc(k, func(kind Kind) bool { return kind.Name == name })
-	if i < 0 {
-		return Kind{}, false
-	}
-	return k[i], true
-}
+// Find returns the kind with one of the Names.
+func (k Kinds) Find(name string) Kind { return k[slices.Index(k.Names(), name)] }
 
 // Summary returns a phrase with the name and the summary of each kind.
 func (k Kinds) Summary() string {
@@ -76,4 +71,23 @@ func StdoutKind() Kind {
 	return Kind{Name: "stdout", Summary: "a line each", New: func(o Options) (Action, error) {
 		return NewStdout(o.Stdout), nil
 	}}
+}
+
+// Stdout is an Action for another program that reads the output: it writes one event per line, as it was
+// published, without white space between JSON tokens.
+type Stdout struct{ lines *events.Stdout }
+
+// NewStdout returns an Action that writes lines to w, each in one Write.
+func NewStdout(w io.Writer) Stdout { return Stdout{events.NewStdout(w)} }
+
+// Target returns "standard output" for every event.
+func (Stdout) Target(events.ScaleEvent) (string, error) { return "standard output", nil }
+
+// Act writes the event.
+func (s Stdout) Act(ctx context.Context, e events.ScaleEvent) (changed bool, err error) {
+	body, err := e.Body()
+	if err != nil {
+		return false, err
+	}
+	return true, s.lines.Publish(ctx, body)
 }

@@ -49,7 +49,7 @@ func Consume(kinds actions.Kinds) program.Command {
 				"and servicebus:SETTING/TOPIC/Subscriptions/NAME, where SETTING is the name of a setting with a Service Bus connection")
 			connections = connect.New(settings)
 			o.Log = program.NewLog(env.Stderr, settings.LogLevel)
-			kind, _ := kinds.Find(action)
+			kind := kinds.Find(action)
 			caution = kind.Caution
 			acting = actions.Handler{Log: o.Log, DryRun: *dryRun}
 			acting.Action, err = kind.New(actions.Options{
