@@ -39,9 +39,12 @@ func closeBounded(closeIt func(context.Context) error) {
 	_ = await(context.Background(), closeTimeout, closeIt)
 }
 
+// closer is what the SDK connects by.
+type closer interface{ Close(context.Context) error }
+
 // connection is a connection for one use, as L has it. It is opened at the first call, kept open, and
 // replaced once a call failed. It is safe for concurrent use.
-type connection[L interface{ Close(context.Context) error }] struct {
+type connection[L closer] struct {
 	open func() (L, error) // does no I/O: the SDK connects lazily
 	life context.Context   // ends with close
 	end  context.CancelFunc
@@ -50,7 +53,7 @@ type connection[L interface{ Close(context.Context) error }] struct {
 	current *L // nil where none is open
 }
 
-func newConnection[L interface{ Close(context.Context) error }](open func() (L, error)) *connection[L] {
+func newConnection[L closer](open func() (L, error)) *connection[L] {
 	c := &connection[L]{open: open}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
@@ -59,16 +62,16 @@ func newConnection[L interface{ Close(context.Context) error }](open func() (L, 
 // use calls the SDK for at most a time. After a failure that may have broken the link, the next call
 // connects anew; others that use the same link at once fail, too.
 func (c *connection[L]) use(ctx context.Context, limit time.Duration, call func(context.Context, L) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.life, func() { cancel(errClosed) })()
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	link, err := c.acquire()
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.life, func() { cancel(errClosed) })()
 	err = await(ctx, limit, func(ctx context.Context) error { return call(ctx, *link) })
 	if err != nil && !refusesMessage(err) {
 		c.retire(link)
@@ -97,12 +100,13 @@ func (c *connection[L]) acquire() (*L, error) {
 func (c *connection[L]) retire(old *L) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old != nil && c.current == old {
-		c.current = nil
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		go func() { _ = await(ended, closeTimeout, (*old).Close) }()
+	if c.current != old || old == nil {
+		return
 	}
+	c.current = nil
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	go func() { _ = await(ended, closeTimeout, (*old).Close) }()
 }
 
 // close ends the connection without waiting for the broker. Calls fail from then on, also those under way.

@@ -33,22 +33,7 @@ type PublisherOptions struct {
 type Publisher struct {
 	queue      queue
 	options    PublisherOptions
-	connection *connection[senderLink]
-}
-
-// senderLink is a connection with a sender.
-type senderLink struct {
-	*azservicebus.Client
-	sender *azservicebus.Sender
-}
-
-func openSender(q queue) (senderLink, error) {
-	client, err := q.connect()
-	if err != nil {
-		return senderLink{}, err
-	}
-	sender, err := client.NewSender(q.name, nil)
-	return senderLink{client, sender}, err
+	connection *connection[link]
 }
 
 // NewPublisher returns a Publisher that authenticates with the connection string of a namespace or of a
@@ -76,7 +61,7 @@ func newPublisher(n namespace, name string, o PublisherOptions) (*Publisher, err
 	if err != nil {
 		return nil, err
 	}
-	return &Publisher{queue: q, options: o, connection: newConnection(func() (senderLink, error) { return openSender(q) })}, nil
+	return &Publisher{queue: q, options: o, connection: newConnection(func() (link, error) { return q.open(azservicebus.ReceiveModePeekLock) })}, nil
 }
 
 // maxTimeToLive is the longest that a message can say: milliseconds in 32 bits (AMQP 1.0, 3.2.1).
@@ -108,7 +93,7 @@ func (p *Publisher) Send(ctx context.Context, id string, body []byte, timeToLive
 // deliver sends a message, and tries again until the tries are used up.
 func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, doing string) error {
 	for try := 1; ; try++ {
-		err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l senderLink) error {
+		err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error {
 			return l.sender.SendMessage(ctx, message, nil)
 		})
 		if err == nil {
@@ -144,7 +129,7 @@ func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 // Probe opens a link that can send to the queue, and sends nothing. Its error says what to do: a *Refusal if
 // the service refused, and events.ErrUnreachable if it did not answer.
 func (p *Publisher) Probe(ctx context.Context) error {
-	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l senderLink) error {
+	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error {
 		_, err := l.sender.NewMessageBatch(ctx, nil) // which opens the link to learn the size it takes
 		return err
 	})
@@ -168,12 +153,8 @@ const (
 // Entity finds out what a Publisher sends to, after a Probe that succeeded. It needs the right to receive:
 // without it the Entity is unknown. It peeks at the messages of a queue and takes none.
 func (p *Publisher) Entity(ctx context.Context) Entity {
-	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l senderLink) error {
-		receiver, err := p.queue.receiver(l.Client)
-		if err == nil {
-			// This opens a link for receiving, too; no message comes on it, since none is asked for.
-			_, err = receiver.PeekMessages(ctx, 1, nil)
-		}
+	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error {
+		_, err := l.PeekMessages(ctx, 1, nil) // on a link for receiving; no message comes, since none is asked for
 		return err
 	})
 	switch {

@@ -147,3 +147,26 @@ func (q queue) nextSession(ctx context.Context, client *azservicebus.Client) (*a
 	}
 	return client.AcceptNextSessionForSubscription(ctx, q.name, q.subscription, nil)
 }
+
+// link is a connection to a queue with a sender and a receiver, which open their links when they are used.
+type link struct {
+	*azservicebus.Receiver
+	client *azservicebus.Client
+	sender *azservicebus.Sender
+}
+
+func (q queue) open(mode azservicebus.ReceiveMode) (link, error) {
+	client, err := q.connect()
+	if err != nil {
+		return link{}, err
+	}
+	sender, err := client.NewSender(q.name, nil)
+	if err != nil {
+		return link{}, err
+	}
+	receiver, err := client.NewReceiverForQueue(q.name, &azservicebus.ReceiverOptions{ReceiveMode: mode})
+	return link{receiver, client, sender}, err
+}
+
+// Close closes the connection.
+func (l link) Close(ctx context.Context) error { return l.client.Close(ctx) }

@@ -128,35 +128,20 @@ func (r *consumerRun) receivePlain(life context.Context, client *azservicebus.Cl
 	working()
 	from := &source{receive: receiver.ReceiveMessages, settler: settler, renew: settler.RenewMessageLock, ctx: life, locked: r.handling}
 	for {
-		if err := r.room(); err != nil {
-			return err
+		if !take(r.running, r.slots) { // other consumers can take the messages until a handler could start at once
+			return r.running.Err()
 		}
+		<-r.slots
 		if err := r.receive(from, max(1, cap(r.slots)-len(r.slots)), math.MaxInt64); err != nil {
 			return err
 		}
 	}
 }
 
-// room waits until a handler could start at once: other consumers can take the messages meanwhile.
-func (r *consumerRun) room() error {
-	select {
-	case r.slots <- struct{}{}:
-		<-r.slots
-		return nil
-	case <-r.running.Done():
-		return r.running.Err()
-	}
-}
-
 func (r *consumerRun) receiveSessions(life context.Context, client *azservicebus.Client, working func()) error {
 	wait := r.queue.try // at first, to learn soon that the connection works
 	for {
-		if err := r.room(); err != nil {
-			return err
-		}
-		select {
-		case r.sessions <- struct{}{}:
-		case <-r.running.Done():
+		if !take(r.running, r.sessions) {
 			return r.running.Err()
 		}
 		var session *azservicebus.SessionReceiver

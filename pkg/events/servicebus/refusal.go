@@ -71,41 +71,30 @@ func (r *Refusal) Cause() changefeed.Cause {
 // Is reports whether target is events.ErrTooLarge and the refusal has that meaning.
 func (r *Refusal) Is(target error) bool { return r.Kind == TooLarge && target == events.ErrTooLarge }
 
-// Conditions that go-amqp does not name. The SDK lists them in
+// kinds are what the conditions of the broker mean. The SDK lists those that go-amqp does not name in
 // sdk/messaging/azservicebus/internal/errors.go of github.com/Azure/azure-sdk-for-go.
-const (
-	conditionServerBusy     = amqp.ErrCond("com.microsoft:server-busy")
-	conditionEntityDisabled = amqp.ErrCond("com.microsoft:entity-disabled")
-)
+var kinds = map[amqp.ErrCond]Kind{
+	amqp.ErrCondNotFound:              QueueNotFound,
+	amqp.ErrCondUnauthorizedAccess:    NotPermitted,
+	amqp.ErrCondResourceLimitExceeded: QueueFull,
+	amqp.ErrCondMessageSizeExceeded:   TooLarge,
+	amqp.ErrCondNotAllowed:            WrongEntity,
+	"com.microsoft:entity-disabled":   QueueDisabled,
+	"com.microsoft:server-busy":       Throttled,
+}
 
-// kindOf returns the kind of refusal of an error of the SDK; "" if it is none.
+// kindOf returns the kind of refusal of an error of the SDK; "" if it is none. The description tells a
+// network rule from a key (https://github.com/microsoft/AzureTRE/pull/734), and sessions from what else does
+// not allow a link (https://github.com/Azure/azure-service-bus-dotnet/issues/628).
 func kindOf(err error) Kind {
-	switch condition(err) {
-	case amqp.ErrCondNotFound:
-		return QueueNotFound
-	case amqp.ErrCondUnauthorizedAccess:
-		// The description tells a network rule from a key, as in https://github.com/microsoft/AzureTRE/pull/734.
-		if strings.Contains(err.Error(), "Ip has been prevented to connect") {
-			return NetworkDenied
-		}
-		return NotPermitted
-	case amqp.ErrCondResourceLimitExceeded:
-		return QueueFull
-	case conditionEntityDisabled:
-		return QueueDisabled
-	case conditionServerBusy:
-		return Throttled
-	case amqp.ErrCondMessageSizeExceeded:
-		return TooLarge
-	case amqp.ErrCondNotAllowed:
-		// So does it for sessions, as in https://github.com/Azure/azure-service-bus-dotnet/issues/628. The
-		// condition says only that the link is not allowed (https://github.com/Azure/amqpnetlite/issues/427).
-		if strings.Contains(err.Error(), "session") {
-			return WrongSessions
-		}
-		return WrongEntity
+	switch kind := kinds[condition(err)]; {
+	case kind == NotPermitted && strings.Contains(err.Error(), "Ip has been prevented to connect"):
+		return NetworkDenied
+	case kind == WrongEntity && strings.Contains(err.Error(), "session"):
+		return WrongSessions
+	default:
+		return kind
 	}
-	return ""
 }
 
 // condition returns the broker's answer; "" if there was none.
@@ -146,12 +135,6 @@ func refusesMessage(err error) bool {
 		!errors.As(err, new(*amqp.LinkError)) && !errors.As(err, new(*amqp.SessionError)) && !errors.As(err, new(*amqp.ConnError))
 }
 
-// unreachable adds events.ErrUnreachable to an error without changing what it says.
-type unreachable struct{ error }
-
-func (e unreachable) Is(target error) bool { return target == events.ErrUnreachable }
-func (e unreachable) Unwrap() error        { return e.error }
-
 // explain says in one sentence what is wrong and what to do; it returns a *Refusal if the service refused.
 // It leaves out what the broker says of keys and tokens, which may repeat them.
 func (q queue) explain(err error, tries int) error {
@@ -168,9 +151,9 @@ func (q queue) explain(err error, tries int) error {
 	case errors.As(err, new(tokenError)):
 		return fmt.Errorf("getting a token for %s: %w", in, err)
 	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded):
-		return unreachable{fmt.Errorf("no answer from %s (%d tries of at most %s): see that it is up, and that firewalls let port %s through: %w", in, tries, q.try, port, err)}
+		return fmt.Errorf("%w: no answer from %s (%d tries of at most %s): see that it is up, and that firewalls let port %s through: %w", events.ErrUnreachable, in, tries, q.try, port, err)
 	case errors.Is(err, errLinkLost), code(err) == azservicebus.CodeConnectionLost:
-		return unreachable{fmt.Errorf("no working connection to %s: check its name, and that DNS and firewalls let port %s through: %w", in, port, err)}
+		return fmt.Errorf("%w: no working connection to %s: check its name, and that DNS and firewalls let port %s through: %w", events.ErrUnreachable, in, port, err)
 	}
 	return fmt.Errorf("%s of %s: %w", q, in, err)
 }

@@ -142,7 +142,7 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 			if s.link != nil {
 				return s.link(name), nil
 			}
-			return openLink(q)
+			return q.open(azservicebus.ReceiveModeReceiveAndDelete)
 		})}
 	}
 	return s.queues[name], nil
@@ -252,24 +252,9 @@ func (q *signalQueue) takeBack(ctx context.Context, surplus []int64) (stuck bool
 	return false, nil
 }
 
-// sdkLink is a SignalLink by the SDK.
-type sdkLink struct {
-	senderLink
-	*azservicebus.Receiver
-}
-
-func openLink(q queue) (SignalLink, error) {
-	l, err := openSender(q)
-	if err != nil {
-		return nil, err
-	}
-	receiver, err := l.NewReceiverForQueue(q.name, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
-	return sdkLink{l, receiver}, err
-}
-
 // Send sends a batch of signals without a time to live. Each has an id of its own, so that a queue that
 // detects duplicates drops none. NewMessageBatch opens the link, since it needs the link's greatest size.
-func (l sdkLink) Send(ctx context.Context, n int) (sent int, err error) {
+func (l link) Send(ctx context.Context, n int) (sent int, err error) {
 	batch, err := l.sender.NewMessageBatch(ctx, nil)
 	if err != nil || n == 0 {
 		return 0, err
@@ -288,5 +273,3 @@ func (l sdkLink) Send(ctx context.Context, n int) (sent int, err error) {
 	}
 	return sent, l.sender.SendMessageBatch(ctx, batch, nil)
 }
-
-func (l sdkLink) Close(ctx context.Context) error { return l.Client.Close(ctx) }

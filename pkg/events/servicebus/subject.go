@@ -82,11 +82,10 @@ func (r *consumerRun) drop(s *subject, d *delivery, why string) {
 // serve has an event handled when its turn comes, and settles it.
 func (r *consumerRun) serve(s *subject, d *delivery) {
 	defer context.AfterFunc(r.running, func() { d.leave(errStopped) })()
-	select {
-	case s.turn <- struct{}{}:
+	if take(d.waiting, s.turn) {
 		r.act(s, d)
 		<-s.turn
-	case <-d.waiting.Done():
+	} else {
 		r.giveUp(d)
 	}
 	r.mu.Lock()
@@ -107,8 +106,9 @@ func (r *consumerRun) act(s *subject, d *delivery) {
 		return
 	}
 	pause := r.options.RetryDelay
-	for try := 0; try < handlerTries && d.waiting.Err() == nil; try++ {
-		err := r.try(d)
+	for try := 0; try < handlerTries && take(d.waiting, r.slots); try++ {
+		err := r.handle(d.ctx, d.event)
+		<-r.slots
 		switch {
 		case err == nil:
 			r.mu.Lock()
@@ -134,19 +134,6 @@ func (r *consumerRun) act(s *subject, d *delivery) {
 	r.giveUp(d)
 }
 
-// try has an event handled when there is room for another handler.
-func (r *consumerRun) try(d *delivery) error {
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-d.waiting.Done():
-	}
-	if d.waiting.Err() != nil {
-		return context.Cause(d.waiting)
-	}
-	return r.handle(d.ctx, d.event)
-}
-
 // giveUp settles an event that was not handled.
 func (r *consumerRun) giveUp(d *delivery) {
 	if errors.Is(context.Cause(d.waiting), errSuperseded) {
@@ -154,4 +141,17 @@ func (r *consumerRun) giveUp(d *delivery) {
 		return
 	}
 	r.abandon(d)
+}
+
+// take takes one of several places. It reports false once ctx has ended.
+func take(ctx context.Context, places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		if ctx.Err() == nil {
+			return true
+		}
+		<-places
+	case <-ctx.Done():
+	}
+	return false
 }
