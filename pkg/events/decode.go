@@ -31,56 +31,38 @@ func Decode(body []byte) (ScaleEvent, error) {
 	return e, nil
 }
 
-// fields are the names of an object's fields, separated by spaces.
-type fields struct {
-	needed   string // are there, and not null
-	nullable string // are there
-	optional string // are not null where they are there
-}
-
-var (
-	kindFields     = fields{needed: "specversion type"}
-	envelopeFields = fields{needed: "specversion type id source subject time datacontenttype data"}
-	dataFields     = fields{
-		needed:   "sequence desiredReplicas active direction metricValue complete status reasons target",
-		nullable: "previousReplicas lag changeAgeSeconds partitionCount partitionsWithLag",
-		optional: "findings throughput",
-	}
-	memberFields = fields{needed: "processor status", nullable: "desiredReplicas lag"}
-)
-
 func decode(body []byte) (ScaleEvent, error) {
 	var env struct {
 		envelope
 		Data json.RawMessage `json:"data"`
 	}
-	if err := kindFields.read(body, "", &env); err != nil { // another version or type explains every field that is missing
+	// Another version or type explains every field that is missing.
+	err := fields{needed: "specversion type"}.read(body, "", &env)
+	switch {
+	case err != nil:
 		return ScaleEvent{}, err
-	}
-	if env.SpecVersion != SpecVersion {
+	case env.SpecVersion != SpecVersion:
 		return ScaleEvent{}, fmt.Errorf("specversion is %q, this consumer reads %q", env.SpecVersion, SpecVersion)
-	}
-	if env.Type != Type {
+	case env.Type != Type:
 		return ScaleEvent{}, fmt.Errorf("type is %q, this consumer reads %q", env.Type, Type)
 	}
-	if err := envelopeFields.read(body, "", &env); err != nil {
+	if err := (fields{needed: "specversion type id source subject time datacontenttype data"}).read(body, "", &env); err != nil {
 		return ScaleEvent{}, err
-	}
-	if env.DataContentType != dataContentType {
-		return ScaleEvent{}, fmt.Errorf("datacontenttype is %q, it must be %q", env.DataContentType, dataContentType)
 	}
 	data, err := decodeData(env.Data)
 	if err != nil {
 		return ScaleEvent{}, err
 	}
 	e := ScaleEvent{Source: env.Source, Time: env.Time.UTC(), Data: data}
-	if err := e.validate(); err != nil {
+	err = e.validate()
+	switch {
+	case err != nil:
 		return ScaleEvent{}, err
-	}
-	if env.Subject != e.Subject() {
+	case env.DataContentType != dataContentType:
+		return ScaleEvent{}, fmt.Errorf("datacontenttype is %q, it must be %q", env.DataContentType, dataContentType)
+	case env.Subject != e.Subject():
 		return ScaleEvent{}, fmt.Errorf("subject is %q and data.processor or data.group is %q, they must be the same", env.Subject, e.Subject())
-	}
-	if env.ID != e.ID() {
+	case env.ID != e.ID():
 		return ScaleEvent{}, fmt.Errorf("id is %q, subject, epoch and sequence make it %q", env.ID, e.ID())
 	}
 	return e, nil
@@ -91,15 +73,19 @@ func decodeData(raw json.RawMessage) (Data, error) {
 	if err != nil {
 		return Data{}, err
 	}
-	has := func(name string) bool { _, ok := given[name]; return ok }
-	known, ofGroup := dataFields, has("group") && string(given["group"]) != "null" && string(given["group"]) != `""`
-	if has("epoch") || has("group") {
-		known.needed, known.nullable = "epoch "+known.needed, "group "+known.nullable
+	known := fields{
+		needed:   "sequence desiredReplicas active direction metricValue complete status reasons target",
+		nullable: "previousReplicas lag changeAgeSeconds partitionCount partitionsWithLag",
+		optional: "findings throughput",
+	}
+	group := string(given["group"])
+	if group != "" || given["epoch"] != nil {
+		known.needed, known.nullable = known.needed+" epoch", known.nullable+" group"
 	} // else an event of a release that had neither, which may have waited in a queue for long
-	if ofGroup {
-		known.needed, known.nullable = "members "+known.needed, "processor "+known.nullable
+	if group == "" || group == "null" || group == `""` {
+		known.needed, known.optional = known.needed+" processor", known.optional+" members"
 	} else {
-		known.needed, known.optional = "processor "+known.needed, "members "+known.optional
+		known.needed, known.nullable = known.needed+" members", known.nullable+" processor"
 	}
 	var d struct {
 		encodedData
@@ -109,21 +95,19 @@ func decodeData(raw json.RawMessage) (Data, error) {
 	switch {
 	case err != nil:
 		return Data{}, err
-	case d.Group != nil && *d.Group == "":
-		return Data{}, errors.New("data.group must be null or not empty")
-	case d.Processor != nil && *d.Processor == "":
-		return Data{}, errors.New("data.processor must be null or not empty")
-	case !ofGroup && d.Members != nil:
-		return Data{}, errors.New("data.members is given, and data.group is null")
+	case d.Processor != nil && *d.Processor == "", d.Group != nil && *d.Group == "":
+		return Data{}, errors.New("data.processor and data.group must be null or not empty")
 	}
 	data := d.Data
-	data.Processor, data.Group = *cmp.Or(d.Processor, new(string)), *cmp.Or(d.Group, new(string))
+	data.Processor, data.Group = *cmp.Or(d.Processor, new("")), *cmp.Or(d.Group, new(""))
+	if d.Members != nil {
+		data.Members = make([]Member, len(d.Members))
+	}
 	for i, raw := range d.Members {
-		var m Member
-		if err := memberFields.read(raw, fmt.Sprintf("data.members[%d].", i), &m); err != nil {
+		member := fields{needed: "processor status", nullable: "desiredReplicas lag"}
+		if err := member.read(raw, fmt.Sprintf("data.members[%d].", i), &data.Members[i]); err != nil {
 			return Data{}, err
 		}
-		data.Members = append(data.Members, m)
 	}
 	return data, nil
 }
@@ -132,12 +116,16 @@ func decodeData(raw json.RawMessage) (Data, error) {
 func object(raw []byte, at string) (map[string]json.RawMessage, error) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
-		if at != "" {
-			at = strings.TrimSuffix(at, ".") + ": "
-		}
-		return nil, errors.New(at + "no JSON object")
+		return nil, errors.New(strings.TrimPrefix(strings.TrimSuffix(at, ".")+": no JSON object", ": "))
 	}
 	return given, nil
+}
+
+// fields are the names of an object's fields, separated by spaces.
+type fields struct {
+	needed   string // are there, and not null
+	nullable string // are there
+	optional string // are not null where they are there
 }
 
 // read reads an object into a struct. It finds fields by their exact names, which encoding/json alone would

@@ -134,7 +134,7 @@ var brokenEvents = []brokenEvent{
 	{name: "a line end in a name", old: `"processor":"orders"`, new: `"processor":"bad\r\n"`, want: `data.processor is "bad\r\n", allowed are 1 to 63 lower-case letters`},
 	{name: "a name that no configuration has", old: `"processor":"orders"`, new: `"processor":"../orders"`, want: `data.processor is "../orders", allowed are`},
 	{name: "such a group", old: `"processor":"orders","group":null`, new: `"processor":null,"members":[{"processor":"orders","desiredReplicas":1,"lag":1,"status":"ok"}],"group":"Shop"`, want: `data.group is "Shop", allowed are`},
-	{name: "a group without a name", old: `"group":null`, new: `"group":""`, want: "data.group must be null or not empty"},
+	{name: "a group without a name", old: `"group":null`, new: `"group":""`, want: "data.processor and data.group must be null or not empty"},
 	{name: "neither processor nor group", old: `"processor":"orders"`, new: `"processor":null`, want: "data.processor must not be null"},
 	{name: "members of no group", old: `"target":{}`, new: `"target":{},"members":[]`, want: "data.members is given, and data.group is null"},
 	{name: "the id of another sequence", old: `"id":"orders-1767225600-000000000042"`, new: `"id":"orders-1767225600-000000000043"`, want: `subject, epoch and sequence make it "orders-1767225600-000000000042"`, beyondSchema: true},
@@ -145,7 +145,7 @@ var brokenEvents = []brokenEvent{
 // brokenGroupEvents are changes to groupEvent, as brokenEvents are.
 var brokenGroupEvents = []brokenEvent{
 	{name: "processor and group", old: `"processor":null`, new: `"processor":"orders"`, want: "one of them must be null"},
-	{name: "a processor without a name", old: `"processor":null`, new: `"processor":""`, want: "data.processor must be null or not empty"},
+	{name: "a processor without a name", old: `"processor":null`, new: `"processor":""`, want: "data.processor and data.group must be null or not empty"},
 	{name: "no processor at all", old: `"processor":null,`, want: "missing data.processor"},
 	{name: "no members", old: `"members":[`, new: `"x":[`, want: "missing data.members"},
 	{name: "members null", old: `"members":[`, new: `"members":null,"x":[`, want: "data.members must not be null"},
@@ -153,7 +153,7 @@ var brokenGroupEvents = []brokenEvent{
 	{name: "a member that is none", old: `"members":[`, new: `"members":[null,`, want: "data.members[0]: no JSON object"},
 	{name: "a member without a name", old: `{"processor":"invoices",`, new: `{`, want: "missing data.members[1].processor"},
 	{name: "a member with a name that no configuration has", old: `"processor":"invoices"`, new: `"processor":"in voices"`, want: `data.members[1].processor is "in voices", allowed are`},
-	{name: "a member with an empty name", old: `"processor":"invoices"`, new: `"processor":""`, want: "data.members[1].processor is empty"},
+	{name: "a member with an empty name", old: `"processor":"invoices"`, new: `"processor":""`, want: `data.members[1].processor is ""`},
 	{name: "a member whose replicas are missing", old: `"desiredReplicas":null,"lag":null`, new: `"lag":null`, want: "missing data.members[1].desiredReplicas"},
 	{name: "a member whose lag is missing", old: `"desiredReplicas":null,"lag":null`, new: `"desiredReplicas":null`, want: "missing data.members[1].lag"},
 	{name: "a member with negative replicas", old: `"desiredReplicas":null`, new: `"desiredReplicas":-1`, want: "data.members[1].desiredReplicas is -1"},

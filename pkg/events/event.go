@@ -2,10 +2,20 @@ package events
 
 import (
 	"bytes"
+	_ "embed" // for the schema
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"time"
 )
+
+//go:embed scale-event.schema.json
+var schema string
+
+// Schema is the JSON Schema (2020-12) of an encoded scale event, for consumers
+// in any language.
+func Schema() string { return schema }
 
 // The fixed attributes of a scale event's CloudEvents envelope, as docs/scale-events.md has them.
 const (
@@ -127,13 +137,6 @@ type encodedData struct {
 	Data
 }
 
-func nullable(name string) *string {
-	if name == "" {
-		return nil
-	}
-	return &name
-}
-
 // Encode writes the event as one line of JSON without a line end. Equal events
 // have equal bytes. An event that Decode would refuse is an error.
 func (e ScaleEvent) Encode() ([]byte, error) {
@@ -149,19 +152,16 @@ func (e ScaleEvent) Encode() ([]byte, error) {
 	if err := e.validate(); err != nil {
 		return nil, fmt.Errorf("encoding a scale event of %q: %w", e.Subject(), err)
 	}
+	data := encodedData{Data: e.Data}
+	if e.Group != "" {
+		data.Group = &e.Group
+	} else {
+		data.Processor = &e.Processor
+	}
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false) // reasons say "<" and ">" and are read by people
-	err := enc.Encode(envelope{
-		SpecVersion:     SpecVersion,
-		ID:              e.ID(),
-		Source:          e.Source,
-		Type:            Type,
-		Subject:         e.Subject(),
-		Time:            e.Time.UTC(),
-		DataContentType: dataContentType,
-		Data:            encodedData{nullable(e.Processor), nullable(e.Group), e.Data},
-	})
+	err := enc.Encode(envelope{SpecVersion, e.ID(), e.Source, Type, e.Subject(), e.Time.UTC(), dataContentType, data})
 	if err != nil {
 		return nil, fmt.Errorf("encoding scale event %s: %w", e.ID(), err)
 	}
@@ -179,23 +179,23 @@ func (e ScaleEvent) Body() ([]byte, error) {
 
 // validate returns an error for an event that no consumer could act on.
 func (e ScaleEvent) validate() error {
+	name := "data.processor"
+	if e.Group != "" {
+		name = "data.group"
+	}
 	switch {
 	case e.Source == "":
-		return fmt.Errorf("source is empty")
+		return errors.New("source is empty")
 	case e.Time.IsZero():
-		return fmt.Errorf("time is missing")
-	case e.Subject() == "":
-		return fmt.Errorf("data.processor is empty")
+		return errors.New("time is missing")
 	case e.Processor != "" && e.Group != "":
 		return fmt.Errorf("data.processor is %q and data.group is %q, one of them must be null", e.Processor, e.Group)
-	case e.Processor != "" && !IsName(e.Processor):
-		return fmt.Errorf("data.processor is %q, allowed are %s", e.Processor, NameForm)
-	case e.Group != "" && !IsName(e.Group):
-		return fmt.Errorf("data.group is %q, allowed are %s", e.Group, NameForm)
+	case !IsName(e.Subject()):
+		return fmt.Errorf("%s is %q, allowed are %s", name, e.Subject(), NameForm)
 	case e.Group != "" && len(e.Members) == 0:
-		return fmt.Errorf("data.members is empty, a group has at least one")
-	case e.Group == "" && len(e.Members) != 0:
-		return fmt.Errorf("data.members is given, and data.group is null")
+		return errors.New("data.members is empty, a group has at least one")
+	case e.Group == "" && e.Members != nil:
+		return errors.New("data.members is given, and data.group is null")
 	case e.Epoch < 0 || e.Epoch > MaxEpoch:
 		return fmt.Errorf("data.epoch is %d, allowed are 0 to %d", e.Epoch, int64(MaxEpoch))
 	case e.Sequence < 1 || e.Sequence > MaxSequence:
@@ -209,12 +209,10 @@ func (e ScaleEvent) validate() error {
 	case e.MetricValue < 0:
 		return fmt.Errorf("data.metricValue is %d, it must be at least 0", e.MetricValue)
 	case e.Status == "":
-		return fmt.Errorf("data.status is empty")
+		return errors.New("data.status is empty")
 	}
 	for i, m := range e.Members {
 		switch {
-		case m.Processor == "":
-			return fmt.Errorf("data.members[%d].processor is empty", i)
 		case !IsName(m.Processor):
 			return fmt.Errorf("data.members[%d].processor is %q, allowed are %s", i, m.Processor, NameForm)
 		case m.DesiredReplicas != nil && *m.DesiredReplicas < 0:
@@ -225,3 +223,12 @@ func (e ScaleEvent) validate() error {
 	}
 	return nil
 }
+
+// NameForm says in words what [IsName] allows.
+const NameForm = "1 to 63 lower-case letters, digits and hyphens, a letter or digit first and last"
+
+var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// IsName reports whether text can be the name of a processor or group (docs/configure.md, The processors
+// file). Names are used in URLs, in keys of the state table and in message ids.
+func IsName(text string) bool { return nameForm.MatchString(text) }

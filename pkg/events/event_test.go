@@ -132,11 +132,11 @@ func TestEncodeRefusesWhatNoConsumerCouldActUpon(t *testing.T) {
 		change func(*events.ScaleEvent)
 		want   string
 	}{
-		{"no processor", func(e *events.ScaleEvent) { e.Processor = "" }, "data.processor is empty"},
+		{"no processor", func(e *events.ScaleEvent) { e.Processor = "" }, `data.processor is ""`},
 		{"processor and group", func(e *events.ScaleEvent) { *e = groupEvent(); e.Processor = "orders" }, "one of them must be null"},
 		{"a group of nobody", func(e *events.ScaleEvent) { *e = groupEvent(); e.Members = nil }, "data.members is empty"},
 		{"members of no group", func(e *events.ScaleEvent) { e.Members = groupEvent().Members }, "data.members is given, and data.group is null"},
-		{"a member without a name", func(e *events.ScaleEvent) { *e = groupEvent(); e.Members[1].Processor = "" }, "data.members[1].processor is empty"},
+		{"a member without a name", func(e *events.ScaleEvent) { *e = groupEvent(); e.Members[1].Processor = "" }, `data.members[1].processor is ""`},
 		{"a member with negative replicas", func(e *events.ScaleEvent) { *e = groupEvent(); e.Members[0].DesiredReplicas = ptr(-1) }, "data.members[0].desiredReplicas is -1"},
 		{"a member without a status", func(e *events.ScaleEvent) { *e = groupEvent(); e.Members[1].Status = "" }, "data.members[1].status is empty"},
 		{"an epoch before 1970", func(e *events.ScaleEvent) { e.Epoch = -1 }, "data.epoch is -1"},
