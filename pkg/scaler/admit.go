@@ -11,9 +11,7 @@ import (
 
 // admission counts calls from the moment that they open, over all connections. A call needs no key, and uses
 // memory before its message comes.
-type admission struct {
-	calls, waiting atomic.Int64
-}
+type admission struct{ calls, waiting atomic.Int64 }
 
 // of returns a service with the admission before each call reads its message. gRPC reads the message before
 // it calls the handler of a single answer, so that this becomes a stream of one answer, which is the same
@@ -21,31 +19,25 @@ type admission struct {
 func (a *admission) of(service grpc.ServiceDesc) *grpc.ServiceDesc {
 	var streams []grpc.StreamDesc
 	for _, m := range service.Methods {
-		handle := func(server any, stream grpc.ServerStream) error {
+		streams = append(streams, grpc.StreamDesc{StreamName: m.MethodName, ServerStreams: true, Handler: func(server any, stream grpc.ServerStream) error {
 			answer, err := m.Handler(server, stream.Context(), stream.RecvMsg, nil)
 			if err != nil {
 				return err
 			}
 			return stream.SendMsg(answer)
+		}})
+	}
+	service.Methods, service.Streams = nil, append(streams, service.Streams...)
+	for i, s := range service.Streams {
+		service.Streams[i].Handler = func(server any, stream grpc.ServerStream) error {
+			defer a.calls.Add(-1)
+			if a.calls.Add(1) > maxCalls {
+				return status.Errorf(codes.ResourceExhausted, "%d calls are open, which is the most", maxCalls)
+			}
+			return s.Handler(server, waitingStream{stream, a})
 		}
-		streams = append(streams, grpc.StreamDesc{StreamName: m.MethodName, ServerStreams: true, Handler: a.admitted(handle)})
 	}
-	for _, s := range service.Streams {
-		s.Handler = a.admitted(s.Handler)
-		streams = append(streams, s)
-	}
-	service.Methods, service.Streams = nil, streams
 	return &service
-}
-
-func (a *admission) admitted(handle grpc.StreamHandler) grpc.StreamHandler {
-	return func(server any, stream grpc.ServerStream) error {
-		defer a.calls.Add(-1)
-		if a.calls.Add(1) > maxCalls {
-			return status.Errorf(codes.ResourceExhausted, "%d calls are open, which is the most", maxCalls)
-		}
-		return handle(server, waitingStream{stream, a})
-	}
 }
 
 // waitingStream is a call whose message has not come yet.
@@ -63,12 +55,10 @@ func (w waitingStream) RecvMsg(m any) error {
 	}
 	received := make(chan error, 1)
 	go func() { received <- w.ServerStream.RecvMsg(m) }()
-	timeout := time.NewTimer(messageTimeout)
-	defer timeout.Stop()
 	select {
 	case err := <-received:
 		return err
-	case <-timeout.C:
+	case <-time.After(messageTimeout):
 		return status.Errorf(codes.DeadlineExceeded, "no message came within %s", messageTimeout)
 	}
 }

@@ -2,14 +2,17 @@
 // external-push how many replicas a processor, or a group, is to have (docs/keda-external-scaler.md).
 //
 // It knows neither how that is decided nor where it is kept: it asks a [Source]. Start with [Server.Serve];
-// stream.go has the pushing, and tls.go the certificates. The folder externalscaler has KEDA's contract.
+// admit.go bounds the calls. The folder externalscaler has KEDA's contract.
 //
 // The package is internal to the program: its API may change in any release.
 package scaler
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -80,7 +83,39 @@ const (
 	leastPing = 10 * time.Second
 	// drainTimeout is for calls in flight. Streams are ended before.
 	drainTimeout = 5 * time.Second
+	// streamLife is how long a stream lasts. After a stream that ended in an error, KEDA waits 2, 4, 8 s and
+	// so on, up to a minute. It goes back to 2 s only after a stream that ended without one
+	// (runStreamIsActive in external_scaler.go of github.com/kedacore/keda).
+	streamLife = 10 * time.Minute
 )
+
+// TLS are files in PEM. They are read again for each connection, so that a renewed certificate counts without
+// a restart.
+type TLS struct {
+	CertFile     string // the server's certificate, with the intermediate ones
+	KeyFile      string
+	ClientCAFile string // the CA of the certificates that clients must show; "" = they show none
+}
+
+func (t TLS) load() (*tls.Config, error) {
+	certificate, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate %s with the key %s cannot be used: %w", t.CertFile, t.KeyFile, err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{certificate}}
+	if t.ClientCAFile == "" {
+		return config, nil
+	}
+	text, err := bounded.ReadFile(t.ClientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("the CA of clients cannot be read: %w", err)
+	}
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	if !config.ClientCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("the CA of clients, %s, has no certificate in PEM", t.ClientCAFile)
+	}
+	return config, nil
+}
 
 // The metric. Its target is 1 replica, so that HPA, which divides the value by it (AverageValue),
 // arrives at the value.
@@ -120,11 +155,13 @@ func New(o Options) (*Server, error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPing, PermitWithoutStream: true}),
 	}
 	if o.TLS != (TLS{}) {
-		config, err := o.TLS.config()
-		if err != nil {
+		if _, err := o.TLS.load(); err != nil {
 			return nil, err
 		}
-		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+		options = append(options, grpc.Creds(credentials.NewTLS(&tls.Config{
+			MinVersion:         tls.VersionTLS12,
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return o.TLS.load() },
+		})))
 	}
 	s.grpc = grpc.NewServer(options...)
 	var calls admission
@@ -240,4 +277,44 @@ func (s *Server) ask(ctx context.Context, t trigger) (int, error) {
 		s.options.Log.Warn(says, "processor", name, "scaledObject", t.scaledObject, "error", err.Error())
 	}
 	return 0, status.Error(code, err.Error())
+}
+
+// StreamIsActive tells at once whether the count is above zero, and again whenever that changes.
+//
+// Without a reliable count it says nothing: KEDA takes its fallback from GetMetrics, and after an error it
+// would wait longer than until the next count.
+func (s *Server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStreamingServer[pb.IsActiveResponse]) error {
+	defer s.pushes.Add(-1)
+	if s.pushes.Add(1) > maxPushes {
+		return status.Errorf(codes.ResourceExhausted, "%d streams are open, which is the most", maxPushes)
+	}
+	t, err := triggerOf(ref) // all that is kept of the message
+	if err != nil {
+		return err
+	}
+	ctx, life, look := stream.Context(), time.After(streamLife), time.Tick(s.options.Interval) // nil without an interval
+	for told, active := false, false; ; {
+		changed := s.options.Source.Changed(t.processor) // before the look, so that no change falls between the two
+		replicas, err := s.ask(ctx, t)
+		switch {
+		case status.Code(err) == codes.NotFound || ctx.Err() != nil:
+			return err
+		case err == nil && (!told || active != (replicas > 0)):
+			told, active = true, replicas > 0
+			if err := stream.Send(&pb.IsActiveResponse{Result: active}); err != nil {
+				return err
+			}
+			s.options.Log.Debug("pushed", "processor", t.processor, "active", active)
+		}
+		select {
+		case <-changed:
+		case <-look:
+		case <-life:
+			return nil
+		case <-s.ending:
+			return nil
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
 }
