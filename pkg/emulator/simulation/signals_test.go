@@ -179,8 +179,8 @@ func signal(number int64) *azservicebus.ReceivedMessage {
 	return &azservicebus.ReceivedMessage{Subject: new(servicebus.SignalType), SequenceNumber: &number}
 }
 
-func (l signalLink) Send(ctx context.Context, n int) (int, error) {
-	return n, l.call(ctx, "send", func(q *signalQueue) { q.put(n) })
+func (l signalLink) Send(ctx context.Context, n int) error {
+	return l.call(ctx, "send", func(q *signalQueue) { q.put(n) })
 }
 
 // ReceiveMessages waits for a message where there is none.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -61,12 +60,7 @@ func (o ConsumerOptions) maxPause() time.Duration { return 30 * o.RetryDelay }
 type Consumer struct {
 	queue   queue
 	options ConsumerOptions
-	expired atomic.Int64
 }
-
-// Expired returns how many events were completed without being handled since they were older than the time
-// to live of their messages. A high number means that events wait for long, or that a clock is wrong.
-func (c *Consumer) Expired() int64 { return c.expired.Load() }
 
 // NewConsumer returns a Consumer that authenticates with a connection string, whose policy needs the
 // Listen right. Connection string and queue are as for NewPublisher. It connects in Run.

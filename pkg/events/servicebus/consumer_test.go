@@ -80,13 +80,6 @@ func options(spec servicebusfake.QueueSpec, j *journal) servicebus.ConsumerOptio
 // stop stops it before, and returns what Run says.
 func consume(t *testing.T, connectionString string, o servicebus.ConsumerOptions, handle servicebus.Handler) (stop func() error) {
 	t.Helper()
-	_, stop = consumeWith(t, connectionString, o, handle)
-	return stop
-}
-
-// consumeWith is consume for a test that asks the consumer, too.
-func consumeWith(t *testing.T, connectionString string, o servicebus.ConsumerOptions, handle servicebus.Handler) (c *servicebus.Consumer, stop func() error) {
-	t.Helper()
 	c, err := servicebus.NewConsumer(connectionString, "scale", o)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +100,7 @@ func consumeWith(t *testing.T, connectionString string, o servicebus.ConsumerOpt
 		}
 	}
 	t.Cleanup(func() { _ = stop() })
-	return c, stop
+	return stop
 }
 
 // into is a handler that hands on what it gets.

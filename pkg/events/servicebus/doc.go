@@ -7,8 +7,8 @@
 //
 // Start with publisher.go, consumer.go and signals.go, the package as its users see it. queue.go has how to
 // sign in, connection.go how long the SDK may take, and refusal.go what goes wrong and what to do. Of the
-// consumer, receive.go has connections and sessions, subject.go which event of a subject is handled, and
-// delivery.go locks and settlement.
+// consumer, receive.go has connections and sessions, and delivery.go which event of a subject is handled,
+// locks and settlement.
 //
 // The API of this package is kept: a change that breaks it is in CHANGELOG.md.
 package servicebus

@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 
 	"github.com/feedscale/feedscale/pkg/events"
 )
@@ -129,10 +130,7 @@ func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 // Probe opens a link that can send to the queue, and sends nothing. Its error says what to do: a *Refusal if
 // the service refused, and events.ErrUnreachable if it did not answer.
 func (p *Publisher) Probe(ctx context.Context) error {
-	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error {
-		_, err := l.sender.NewMessageBatch(ctx, nil) // which opens the link to learn the size it takes
-		return err
-	})
+	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error { return l.Send(ctx, 0) })
 	if err != nil {
 		return p.queue.explain(err, 1)
 	}
@@ -166,6 +164,24 @@ func (p *Publisher) Entity(ctx context.Context) Entity {
 		return Topic // nothing else can be sent to but not received from
 	}
 	return UnknownEntity
+}
+
+// Subscriptions reads through the management API how many subscriptions the Publisher's topic has; isTopic
+// is false for a queue. It needs the permissions of [Signals.Settings], and has its errors.
+func (p *Publisher) Subscriptions(ctx context.Context) (n int, isTopic bool, err error) {
+	topic, err := managed(p.queue.namespace, p.queue.String(), func(client *admin.Client) (*admin.GetTopicResponse, error) {
+		return client.GetTopic(ctx, p.queue.name, nil)
+	})
+	if err != nil || topic.Status == nil { // of a queue the client reads no field of a topic
+		return 0, false, err
+	}
+	counts, err := managed(p.queue.namespace, p.queue.String(), func(client *admin.Client) (*admin.GetTopicRuntimePropertiesResponse, error) {
+		return client.GetTopicRuntimeProperties(ctx, p.queue.name, nil)
+	})
+	if err != nil {
+		return 0, true, err
+	}
+	return int(counts.SubscriptionCount), true, nil
 }
 
 // Close ends the connection, whatever the broker does. A Publish that is under way fails, as does each later

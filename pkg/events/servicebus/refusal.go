@@ -40,10 +40,9 @@ const (
 // Refusal is the error of a Publish, a Run or a Probe that the service refused. It leaves out the text of
 // the service, which may contain keys and tokens.
 type Refusal struct {
-	Kind      Kind
-	Condition string // the AMQP error condition, such as amqp:not-found
-	Meaning   string // what is refused, and by whom
-	Remedy    string // how to fix it
+	Kind    Kind
+	Meaning string // what is refused, and by whom
+	Remedy  string // how to fix it
 
 	command string
 }
@@ -168,7 +167,7 @@ func (q queue) refusal(err error) *Refusal {
 	here := fmt.Sprintf("%s of %s", q, in)
 	kind := kindOf(err)
 	refused := func(meaning, remedy, command string) *Refusal {
-		return &Refusal{Kind: kind, Condition: string(condition(err)), Meaning: meaning, Remedy: remedy, command: command}
+		return &Refusal{Kind: kind, Meaning: meaning, Remedy: remedy, command: command}
 	}
 	switch kind {
 	case QueueNotFound:

@@ -99,7 +99,7 @@ func TestARefusalSaysWhatTheServiceAnswered(t *testing.T) {
 		t.Fatalf("got %v, want a refusal", err)
 	}
 	want := servicebus.Refusal{
-		Kind: servicebus.QueueFull, Condition: "amqp:resource-limit-exceeded",
+		Kind:    servicebus.QueueFull,
 		Meaning: fmt.Sprintf(`queue or topic "scale" of Service Bus namespace %s is full (quota exceeded)`, s.Addr()),
 		Remedy:  "see that its consumer runs, or raise its size",
 	}

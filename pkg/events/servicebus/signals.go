@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 )
 
 // SignalType is the Subject of each message in a signal queue.
@@ -34,9 +35,9 @@ type SignalLink interface {
 	PeekMessages(ctx context.Context, n int, o *azservicebus.PeekMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
 	ReceiveMessages(ctx context.Context, n int, o *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
 
-	// Send sends at most n signals in one transfer, which the broker takes as a whole or not at all, and
-	// returns their number. With 0 it only finds out whether it could send.
-	Send(ctx context.Context, n int) (sent int, err error)
+	// Send sends at most n signals in one transfer, which the broker takes as a whole or not at all. With 0 it
+	// only finds out whether it could send.
+	Send(ctx context.Context, n int) error
 
 	Close(ctx context.Context) error
 }
@@ -114,6 +115,35 @@ func (s *Signals) Probe(ctx context.Context, name string) error {
 		return err
 	}
 	return q.send(ctx, 0)
+}
+
+// QueueSettings are the settings by which a queue may lose its signals while feedscale is down.
+type QueueSettings struct {
+	TimeToLive   string // of a message without one of its own, as an ISO 8601 duration; "" = for ever
+	DeletedAfter string // of the queue when it is idle, as an ISO 8601 duration; "" = never
+	ForwardsTo   string // "" = nowhere
+}
+
+// Settings reads the settings of a queue through the management API (HTTPS). It needs more than Keep: the
+// Manage right, or the role Azure Service Bus Data Owner. Without it the error is a *Refusal of the kind
+// NotPermitted.
+func (s *Signals) Settings(ctx context.Context, name string) (QueueSettings, error) {
+	q, err := managed(s.namespace, fmt.Sprintf("queue %q", name), func(client *admin.Client) (*admin.GetQueueResponse, error) {
+		return client.GetQueue(ctx, name, nil)
+	})
+	if err != nil {
+		return QueueSettings{}, err
+	}
+	return QueueSettings{finite(q.DefaultMessageTimeToLive), finite(q.AutoDeleteOnIdle), *cmp.Or(q.ForwardTo, new(""))}, nil
+}
+
+// finite returns a duration; "" for the longest one, which the service uses for "never"
+// (https://learn.microsoft.com/azure/service-bus-messaging/message-expiration).
+func finite(duration *string) string {
+	if duration == nil || strings.HasPrefix(*duration, "P10675199D") {
+		return ""
+	}
+	return *duration
 }
 
 // Close ends all connections, whatever the broker does.
@@ -213,10 +243,7 @@ func (q *signalQueue) count(ctx context.Context, wanted int) (present []int64, e
 // send sends messages in one step, at most as many as fit into one batch. With 0 it only finds out whether
 // it could.
 func (q *signalQueue) send(ctx context.Context, missing int) error {
-	err := q.connection.use(ctx, q.try, func(ctx context.Context, l SignalLink) error {
-		_, err := l.Send(ctx, missing)
-		return err
-	})
+	err := q.connection.use(ctx, q.try, func(ctx context.Context, l SignalLink) error { return l.Send(ctx, missing) })
 	if err == nil {
 		return nil
 	}
@@ -254,22 +281,22 @@ func (q *signalQueue) takeBack(ctx context.Context, surplus []int64) (stuck bool
 
 // Send sends a batch of signals without a time to live. Each has an id of its own, so that a queue that
 // detects duplicates drops none. NewMessageBatch opens the link, since it needs the link's greatest size.
-func (l link) Send(ctx context.Context, n int) (sent int, err error) {
+func (l link) Send(ctx context.Context, n int) error {
 	batch, err := l.sender.NewMessageBatch(ctx, nil)
 	if err != nil || n == 0 {
-		return 0, err
+		return err
 	}
-	for ; sent < n; sent++ {
+	for i := range n {
 		err := batch.AddMessage(&azservicebus.Message{
 			MessageID: new(rand.Text()), Subject: new(SignalType), ContentType: new("text/plain"),
 			Body: []byte("one message for each replica that is wanted"),
 		}, nil)
-		if sent > 0 && errors.Is(err, azservicebus.ErrMessageTooLarge) {
+		if i > 0 && errors.Is(err, azservicebus.ErrMessageTooLarge) {
 			break // the batch is full
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return sent, l.sender.SendMessageBatch(ctx, batch, nil)
+	return l.sender.SendMessageBatch(ctx, batch, nil)
 }
