@@ -52,10 +52,9 @@ type source struct {
 
 // delivery is a message, locked until it is settled.
 type delivery struct {
-	from     *source
-	message  *azservicebus.ReceivedMessage
-	event    events.ScaleEvent
-	position events.Position
+	from    *source
+	message *azservicebus.ReceivedMessage
+	event   events.ScaleEvent
 
 	ctx     context.Context // of its handler; ends with the lock
 	cancel  context.CancelCauseFunc
@@ -101,9 +100,8 @@ func (d *delivery) decode() (reason string, err error) {
 	if err != nil {
 		return "not a scale event", err
 	}
-	d.position = d.event.Position()
-	if latest := time.Now().Add(maxAhead).Unix(); d.position.Epoch > latest {
-		return "its epoch is in the future", fmt.Errorf("data.epoch is %d, allowed are up to %d: now and %s", d.position.Epoch, latest, maxAhead)
+	if latest := time.Now().Add(maxAhead).Unix(); d.event.Epoch > latest {
+		return "its epoch is in the future", fmt.Errorf("data.epoch is %d, allowed are up to %d: now and %s", d.event.Epoch, latest, maxAhead)
 	}
 	return "", nil
 }
@@ -183,16 +181,17 @@ var errSuperseded = errors.New("a newer event waits")
 // offer makes d the newest event, and has an older one wait no longer. If d is to be dropped instead, it
 // returns why.
 func (s *subject) offer(d *delivery) (why string) {
-	switch newest := s.newest; {
-	case !s.handled.Precedes(d.position):
+	position, newest := d.event.Position(), s.newest
+	switch {
+	case !s.handled.Precedes(position):
 		return isStale
 	case d.expired():
-		s.handled = d.position // so that an older one is stale
+		s.handled = position // so that an older one is stale
 		return isExpired
-	case newest != nil && newest.position.SameEvent(d.position):
+	case newest != nil && newest.event.Position().SameEvent(position):
 		// Its first delivery may have lost the lock unnoticed: this one waits for its turn, and is repeated then.
 		return ""
-	case newest != nil && !newest.position.Precedes(d.position):
+	case newest != nil && !newest.event.Position().Precedes(position):
 		return isSuperseded
 	case newest != nil:
 		newest.leave(errSuperseded)
@@ -242,7 +241,7 @@ func (r *consumerRun) serve(s *subject, d *delivery) {
 // use up its deliveries within a second.
 func (r *consumerRun) act(s *subject, d *delivery) {
 	r.mu.Lock()
-	repeated := !s.handled.Precedes(d.position)
+	repeated := !s.handled.Precedes(d.event.Position())
 	r.mu.Unlock()
 	if repeated {
 		r.drop(s, d, isStale)
@@ -255,7 +254,7 @@ func (r *consumerRun) act(s *subject, d *delivery) {
 		switch {
 		case err == nil:
 			r.mu.Lock()
-			s.handled, s.dropped = d.position, 0
+			s.handled, s.dropped = d.event.Position(), 0
 			r.mu.Unlock()
 			r.complete(d, "handled")
 			return

@@ -85,31 +85,21 @@ var kinds = map[amqp.ErrCond]Kind{
 // kindOf returns the kind of refusal of an error of the SDK; "" if it is none. The description tells a
 // network rule from a key (https://github.com/microsoft/AzureTRE/pull/734), and sessions from what else does
 // not allow a link (https://github.com/Azure/azure-service-bus-dotnet/issues/628).
-func kindOf(err error) Kind {
-	switch kind := kinds[condition(err)]; {
+func kindOf(err error) (kind Kind) {
+	if answer, ok := errors.AsType[*amqp.Error](err); ok {
+		kind = kinds[answer.Condition]
+	} else if errors.Is(err, azservicebus.ErrMessageTooLarge) {
+		kind = TooLarge
+	} else {
+		kind = map[azservicebus.Code]Kind{azservicebus.CodeUnauthorizedAccess: NotPermitted, azservicebus.CodeNotFound: QueueNotFound}[code(err)]
+	}
+	switch {
 	case kind == NotPermitted && strings.Contains(err.Error(), "Ip has been prevented to connect"):
 		return NetworkDenied
 	case kind == WrongEntity && strings.Contains(err.Error(), "session"):
 		return WrongSessions
-	default:
-		return kind
 	}
-}
-
-// condition returns the broker's answer; "" if there was none.
-func condition(err error) amqp.ErrCond {
-	if answer, ok := errors.AsType[*amqp.Error](err); ok {
-		return answer.Condition
-	}
-	switch {
-	case code(err) == azservicebus.CodeUnauthorizedAccess:
-		return amqp.ErrCondUnauthorizedAccess
-	case code(err) == azservicebus.CodeNotFound:
-		return amqp.ErrCondNotFound
-	case errors.Is(err, azservicebus.ErrMessageTooLarge):
-		return amqp.ErrCondMessageSizeExceeded
-	}
-	return ""
+	return kind
 }
 
 // code is the code that the SDK puts in place of the broker's error; "" if it has none.
@@ -129,8 +119,7 @@ func isFinal(err error) bool {
 // refusesMessage reports whether the broker refused the message alone, so that the link can carry the
 // next one. After any other error the SDK may keep a dead sender for good.
 func refusesMessage(err error) bool {
-	kind := kindOf(err)
-	return (kind == Throttled || kind == QueueFull) &&
+	return kindOf(err) == Throttled &&
 		!errors.As(err, new(*amqp.LinkError)) && !errors.As(err, new(*amqp.SessionError)) && !errors.As(err, new(*amqp.ConnError))
 }
 
