@@ -36,17 +36,15 @@ func decode(body []byte) (ScaleEvent, error) {
 		envelope
 		Data json.RawMessage `json:"data"`
 	}
-	// Another version or type explains every field that is missing.
-	err := fields{needed: "specversion type"}.read(body, "", &env)
+	err := fields{needed: "specversion type id source subject time datacontenttype data"}.read(body, "", &env)
 	switch {
-	case err != nil:
+	case err != nil && (env.SpecVersion == "" || env.Type == ""):
 		return ScaleEvent{}, err
-	case env.SpecVersion != SpecVersion:
+	case env.SpecVersion != SpecVersion: // which explains every field that is missing, as another type does
 		return ScaleEvent{}, fmt.Errorf("specversion is %q, this consumer reads %q", env.SpecVersion, SpecVersion)
 	case env.Type != Type:
 		return ScaleEvent{}, fmt.Errorf("type is %q, this consumer reads %q", env.Type, Type)
-	}
-	if err := (fields{needed: "specversion type id source subject time datacontenttype data"}).read(body, "", &env); err != nil {
+	case err != nil:
 		return ScaleEvent{}, err
 	}
 	data, err := decodeData(env.Data)

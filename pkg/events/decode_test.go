@@ -109,6 +109,7 @@ var brokenEvents = []brokenEvent{
 	{name: "another specversion", old: `"specversion":"1.0"`, new: `"specversion":"0.3"`, want: `specversion is "0.3"`},
 	{name: "another type", old: `feedscale.scale.v1`, new: `feedscale.scale.v2`, want: `type is "feedscale.scale.v2"`},
 	{name: "another type, whatever its data", old: `feedscale.scale.v1","subject":"orders",`, new: `other.v1",`, want: `type is "other.v1"`},
+	{name: "an empty type", old: `"type":"feedscale.scale.v1"`, new: `"type":""`, want: `type is ""`},
 	{name: "no specversion", old: `"specversion":"1.0",`, want: "missing specversion"},
 	{name: "no id", old: `"id":"orders-1767225600-000000000042",`, want: "missing id"},
 	{name: "names match in their exact case only", old: `"id"`, new: `"ID"`, want: "missing id"},
