@@ -159,18 +159,12 @@ func (q queue) String() string {
 	return fmt.Sprintf("queue %q", q.name)
 }
 
-func (q queue) receiver(client *azservicebus.Client) (*azservicebus.Receiver, error) {
+// path is how AMQP addresses the entity. The SDK makes the same of the names of a topic and a subscription.
+func (q queue) path() string {
 	if q.subscription == "" {
-		return client.NewReceiverForQueue(q.name, nil)
+		return q.name
 	}
-	return client.NewReceiverForSubscription(q.name, q.subscription, nil)
-}
-
-func (q queue) nextSession(ctx context.Context, client *azservicebus.Client) (*azservicebus.SessionReceiver, error) {
-	if q.subscription == "" {
-		return client.AcceptNextSessionForQueue(ctx, q.name, nil)
-	}
-	return client.AcceptNextSessionForSubscription(ctx, q.name, q.subscription, nil)
+	return q.name + "/Subscriptions/" + q.subscription
 }
 
 // link is a connection to a queue with a sender and a receiver, which open their links when they are used.

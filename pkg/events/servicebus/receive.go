@@ -43,13 +43,9 @@ type consumerRun struct {
 }
 
 func newConsumerRun(ctx context.Context, c *Consumer, handle Handler) *consumerRun {
-	path := c.queue.name
-	if c.queue.subscription != "" {
-		path += "/Subscriptions/" + c.queue.subscription
-	}
 	r := &consumerRun{
 		Consumer: c, handle: handle, running: ctx,
-		log:      c.options.Log.With(slog.String("queue", path)),
+		log:      c.options.Log.With(slog.String("queue", c.queue.path())),
 		slots:    make(chan struct{}, c.options.Concurrency),
 		sessions: make(chan struct{}, sessionsPerHandler*c.options.Concurrency),
 		ceased:   make(chan struct{}),
@@ -108,11 +104,11 @@ func (r *consumerRun) connection(working func()) error {
 // receivePlain receives and settles on two links, so that a stop can close the first one before the second:
 // to an open link the broker would at once deliver again what is given back.
 func (r *consumerRun) receivePlain(life context.Context, client *azservicebus.Client, working func()) error {
-	settler, err := r.queue.receiver(client)
+	settler, err := client.NewReceiverForQueue(r.queue.path(), nil)
 	if err != nil {
 		return err
 	}
-	receiver, err := r.queue.receiver(client)
+	receiver, err := client.NewReceiverForQueue(r.queue.path(), nil)
 	if err != nil {
 		return err
 	}
@@ -148,7 +144,7 @@ func (r *consumerRun) receiveSessions(life context.Context, client *azservicebus
 		// Without a session that has messages, the broker reports a timeout. One of our own means that it
 		// does not answer.
 		err := await(r.running, wait+r.queue.try, func(ctx context.Context) (err error) {
-			session, err = r.queue.nextSession(deadlineContext{ctx, time.Now().Add(wait)}, client)
+			session, err = client.AcceptNextSessionForQueue(deadlineContext{ctx, time.Now().Add(wait)}, r.queue.path(), nil)
 			return err
 		})
 		if err != nil {

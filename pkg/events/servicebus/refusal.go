@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -129,19 +128,16 @@ func (q queue) explain(err error, tries int) error {
 	if r := q.refusal(err); r != nil {
 		return r
 	}
-	in, port := "Service Bus namespace "+q.host, "5671 (AMQP over TLS)"
-	if _, own, err := net.SplitHostPort(q.host); err == nil {
-		port = own
-	}
+	in := "Service Bus namespace " + q.host
 	switch {
 	case errors.Is(err, errClosed), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, new(tokenError)):
 		return fmt.Errorf("getting a token for %s: %w", in, err)
 	case errors.Is(err, errNoAnswer), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: no answer from %s (%d tries of at most %s): see that it is up, and that firewalls let port %s through: %w", events.ErrUnreachable, in, tries, q.try, port, err)
+		return fmt.Errorf("%w: no answer from %s (%d tries of at most %s): see that it is up, and that firewalls let port 5671 through, or that of its name: %w", events.ErrUnreachable, in, tries, q.try, err)
 	case errors.Is(err, errLinkLost), code(err) == azservicebus.CodeConnectionLost:
-		return fmt.Errorf("%w: no working connection to %s: check its name, and that DNS and firewalls let port %s through: %w", events.ErrUnreachable, in, port, err)
+		return fmt.Errorf("%w: no working connection to %s: check its name, and that DNS and firewalls let port 5671 through, or that of its name: %w", events.ErrUnreachable, in, err)
 	}
 	return fmt.Errorf("%s of %s: %w", q, in, err)
 }
