@@ -31,12 +31,12 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, body any) {
 // writeList answers with a list, an entry at a time. The time of the answer does not change its ETag.
 func (h *Handler) writeList(w http.ResponseWriter, r *http.Request, all report.List) {
 	timeless := sha256.New()
-	if err := report.WriteObject(timeless, all.Fields()[1:], true); err != nil {
+	if err := report.WriteObject(timeless, all.Fields()[1:]); err != nil {
 		h.unencodable(w, r, err)
 		return
 	}
 	tag := compression.TagOf(timeless.Sum(nil))
-	h.send(w, r, tag, math.MaxInt, func(to io.Writer) error { return report.WriteObject(to, all.Fields(), true) })
+	h.send(w, r, tag, math.MaxInt, func(to io.Writer) error { return report.WriteObject(to, all.Fields()) })
 }
 
 // summary is an encoded report.List without its time.
@@ -47,7 +47,7 @@ type summary struct {
 
 func encodeSummary(all report.List) (*summary, error) {
 	var text bytes.Buffer
-	err := report.WriteObject(&text, all.Fields()[1:], true)
+	err := report.WriteObject(&text, all.Fields()[1:])
 	sum := sha256.Sum256(text.Bytes())
 	return &summary{text.Bytes(), compression.TagOf(sum[:])}, err
 }

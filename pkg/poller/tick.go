@@ -396,7 +396,7 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 	}
 	t.compareClocks(polls)
 	result.TooLarge = int(t.outbox.tooLarge.Load())
-	result.Took = t.took.Longest()
+	result.Longest = t.took.Longest()
 	if t.scope.DryRun {
 		return result, nil
 	}

@@ -30,11 +30,11 @@ type Asked struct {
 	NeverPolled string // why it is never polled; "" = it is
 }
 
-// staleAfter is the age, in poll intervals of the subject, at which a decision is too old.
-const staleAfter = 3
-
-// overdueAfter is how many poll intervals of its subject an event may wait.
-const overdueAfter = 2
+const (
+	staleAfter   = 3               // poll intervals of the subject, after which a decision is too old
+	overdueAfter = 2               // poll intervals that an event may wait
+	settles      = 5 * time.Second // from the start of a poll until its result is stored
+)
 
 // Decision returns the decision that a scaler should act on. The error says why there is none, so
 // that the scaler uses its own fallback: the subject was never polled, or not for too long, or
@@ -77,34 +77,27 @@ func (a Asked) Overdue(decided, now time.Time) bool {
 	return !decided.IsZero() && now.After(a.after(overdueAfter, decided))
 }
 
-// settles is the time from the start of a poll until its result is stored.
-const settles = 5 * time.Second
-
 // Until returns how long a State that was read at now may be cached. After that, the next poll has
 // probably replaced it, the subject is stale, or the event decided at decided is overdue.
 func (a Asked) Until(decided, now time.Time) time.Time {
-	until := now.Add(settles)
-	sooner := func(polls int, from time.Time) {
-		if t := a.after(polls, from); t.After(now) && t.Before(until) {
+	until, polled := now.Add(settles), a.State.AttemptedAt
+	if next := a.after(1, polled).Add(settles); next.After(until) {
+		until = next
+	}
+	for _, t := range []time.Time{a.after(staleAfter, polled), a.after(overdueAfter, decided)} {
+		if t.After(now) && t.Before(until) {
 			until = t
 		}
-	}
-	if polled := a.State.AttemptedAt; !polled.IsZero() {
-		if next := a.Next(a.State, polled).Add(settles); next.After(until) {
-			until = next
-		}
-		sooner(staleAfter, polled)
-	}
-	if !decided.IsZero() {
-		sooner(overdueAfter, decided)
 	}
 	return until
 }
 
-// after returns the time of the nth poll after from.
+// after returns the time of the nth poll after from; zero if from is zero.
 func (a Asked) after(polls int, from time.Time) time.Time {
 	for range polls {
-		from = a.Next(a.State, from)
+		if !from.IsZero() {
+			from = a.Next(a.State, from)
+		}
 	}
 	return from
 }

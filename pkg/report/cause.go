@@ -24,31 +24,30 @@ type Cause struct {
 	Names []string `json:"names"`
 }
 
+// trouble is a Cause while its list is read.
+type trouble struct {
+	changefeed.Cause
+	names []string
+	parts map[string]bool
+}
+
 // Causes returns the failures in a list, the one that affects the most entries first. Containers of
 // an account that fail in the same way are one cause, of the account.
 func Causes(l List) []Cause {
-	type key struct{ of, says, effect string }
-	type found struct {
-		changefeed.Cause
-		names []string
-		parts map[string]bool
-	}
-	var order []key
-	causes := map[key]*found{}
-	note := func(name string, all []changefeed.Cause) {
-		for _, c := range all {
-			k := key{c.Of, c.Says, c.Effect}
-			f := causes[k]
-			if f == nil {
-				f = &found{Cause: c, parts: map[string]bool{}}
-				causes[k], order = f, append(order, k)
+	var found []*trouble
+	note := func(name string, causes []changefeed.Cause) {
+		for _, c := range causes {
+			at := slices.IndexFunc(found, func(t *trouble) bool { return t.Of == c.Of && t.Says == c.Says && t.Effect == c.Effect })
+			if at < 0 {
+				at, found = len(found), append(found, &trouble{Cause: c, parts: map[string]bool{}})
 			}
-			if c.Since.Before(f.Since) {
-				f.Since = c.Since
+			t := found[at]
+			t.parts[c.Part] = true
+			if c.Since.Before(t.Since) {
+				t.Since = c.Since
 			}
-			f.parts[c.Part] = true
-			if n := len(f.names); n == 0 || f.names[n-1] != name {
-				f.names = append(f.names, name)
+			if !slices.Contains(t.names[max(0, len(t.names)-1):], name) {
+				t.names = append(t.names, name)
 			}
 		}
 	}
@@ -58,28 +57,30 @@ func Causes(l List) []Cause {
 	for _, g := range l.Groups {
 		note(g.Name, g.Causes)
 	}
-	all := make([]Cause, 0, len(order))
-	for _, k := range order {
-		f := causes[k]
-		what := f.Of
-		if f.Part != "" && len(f.parts) == 1 {
-			what = f.Part + " of " + f.Of
-		}
-		c := Cause{Remedy: f.Remedy, Beside: f.Beside, Shared: len(f.names) > 1 || f.Beside || f.Effect == changefeed.Unpublished || f.Effect == changefeed.Unread, Names: f.names}
-		since := ""
-		if !f.Since.IsZero() {
-			c.Since = &f.Since
-			since = " since " + clock(f.Since, l.Time)
-		}
-		who := f.names[0]
-		if len(f.names) > 1 {
-			who = Count(len(f.names), "processor")
-		}
-		c.Sentence = fmt.Sprintf("%s %s%s: %s %s", what, f.Says, since, who, f.Effect)
-		all = append(all, c)
+	all := make([]Cause, len(found))
+	for i, t := range found {
+		all[i] = t.shown(l.Time)
 	}
 	slices.SortStableFunc(all, func(a, b Cause) int { return cmp.Compare(len(b.Names), len(a.Names)) })
 	return all
+}
+
+// shown returns the Cause, with its time as seen from now.
+func (t *trouble) shown(now time.Time) Cause {
+	what, since, who := t.Of, "", t.names[0]
+	if t.Part != "" && len(t.parts) == 1 {
+		what = t.Part + " of " + t.Of
+	}
+	if !t.Since.IsZero() {
+		since = " since " + clock(t.Since, now)
+	}
+	if len(t.names) > 1 {
+		who = Count(len(t.names), "processor")
+	}
+	return Cause{
+		Sentence: fmt.Sprintf("%s %s%s: %s %s", what, t.Says, since, who, t.Effect), Remedy: t.Remedy, Since: timeOf(t.Since), Beside: t.Beside,
+		Shared: len(t.names) > 1 || t.Beside || t.Effect == changefeed.Unpublished || t.Effect == changefeed.Unread, Names: t.names,
+	}
 }
 
 // Outbox says which events of a processor or a group are not published yet.
@@ -91,12 +92,9 @@ type Outbox struct {
 }
 
 func outboxOf(l Lookup) Outbox {
-	o := Outbox{Count: len(l.Waiting)}
-	if o.Count > 0 {
-		o.Oldest = new(l.Oldest())
-		if l.Undelivered != nil {
-			o.Error = optional(l.Undelivered.Error)
-		}
+	o := Outbox{Count: len(l.Waiting), Oldest: timeOf(l.Oldest())}
+	if o.Count > 0 && l.Undelivered != nil {
+		o.Error = optional(l.Undelivered.Error)
 	}
 	return o
 }

@@ -101,7 +101,7 @@ func TestAnEventThatWaitsTooLongIsFound(t *testing.T) {
 			t.Errorf("after %s: %+v", c.since, o)
 		}
 		found := slices.ContainsFunc(stored.Findings, func(f report.Finding) bool {
-			return f.Code == "unpublished" && f.Severity == report.Critical && f.Sentence == "1 scale event is not published since 11:59 UTC, so that nothing acts by the decision: the queue is gone"
+			return f.Code == "unpublished" && f.Severity == report.Critical && f.Sentence == "1 scale event could not be published since 11:59 UTC, so that nothing acts by the decision: the queue is gone"
 		})
 		if found != c.found || (len(stored.Causes) == 1) != c.found {
 			t.Errorf("after %s: %+v, %+v", c.since, stored.Findings, stored.Causes)

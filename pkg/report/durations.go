@@ -1,8 +1,6 @@
 package report
 
 import (
-	"cmp"
-	"slices"
 	"sync"
 	"time"
 )
@@ -30,14 +28,14 @@ type Took struct {
 	Time time.Duration
 }
 
-// Longest returns all waits, the longest first.
-func (d *Durations) Longest() []Took {
+// Longest returns the longest wait; zero if there was none.
+func (d *Durations) Longest() (longest Took) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := make([]Took, 0, len(d.took))
 	for who, took := range d.took {
-		all = append(all, Took{who, took})
+		if took > longest.Time {
+			longest = Took{who, took}
+		}
 	}
-	slices.SortFunc(all, func(a, b Took) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Who, b.Who)) })
-	return all
+	return longest
 }

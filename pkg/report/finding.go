@@ -10,7 +10,6 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/events"
-	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -181,24 +180,23 @@ func (l Lookup) unknown() []string {
 		return nil
 	}
 	text := "it could not be measured"
-	switch failed := l.Memory.Failures; {
-	case l.Lag.Known():
+	if l.Lag.Known() {
 		text = "it could be measured only in part"
-	case failed > 1 && !l.PolledAt.IsZero():
-		text += fmt.Sprintf(" %d times in a row, since %s", failed, l.at(l.PolledAt))
-	case failed > 1:
+	} else if failed := l.Memory.Failures; failed > 1 {
 		text += fmt.Sprintf(" %d times in a row", failed)
+		if !l.PolledAt.IsZero() {
+			text += ", since " + l.at(l.PolledAt)
+		}
 	}
 	if problem := l.Lag.Problem(); problem != "" {
 		text += ": " + strings.TrimSuffix(problem, ".")
 	}
-	switch failure, fallback := reason(l.Decision, "failure"), reason(l.Decision, "fallback"); {
-	case l.Decision == nil:
+	if l.Decision == nil {
 		text += "; nothing is decided, and HTTP answers 503"
-	case fallback != "":
-		text += fmt.Sprintf("; the fallback asks for %s (%s)", Count(l.Decision.Replicas, "replica"), fallback)
-	case failure != "":
-		text += fmt.Sprintf("; the last decision, %s, holds (%s)", Count(l.Decision.Replicas, "replica"), failure)
+	} else if why := l.reason("fallback"); why != "" {
+		text += fmt.Sprintf("; the fallback asks for %s (%s)", Count(l.Decision.Replicas, "replica"), why)
+	} else if why := l.reason("failure"); why != "" {
+		text += fmt.Sprintf("; the last decision, %s, holds (%s)", Count(l.Decision.Replicas, "replica"), why)
 	}
 	return []string{text}
 }
@@ -215,8 +213,8 @@ func (l Lookup) unpublished() []string {
 	if l.Undelivered != nil {
 		why = ": " + l.Undelivered.Error
 	}
-	return one(l.Overdue, "%s not published since %s, so that nothing acts by the decision%s",
-		countIs(len(l.Waiting), "scale event"), l.at(l.Oldest()), why)
+	return one(l.Overdue, "%s could not be published since %s, so that nothing acts by the decision%s",
+		Count(len(l.Waiting), "scale event"), l.at(l.Oldest()), why)
 }
 
 // stalled has one sentence for handlers that hang, and one for those that throw.
@@ -229,33 +227,29 @@ func (l Lookup) stalled() []string {
 // stood says since when partitions with one kind of stall have not moved, why, and what hosts do with
 // the lease.
 func (l Lookup) stood(kind changefeed.StallKind, lease string) []string {
-	var (
-		found changefeed.ProcessorLag
-		hosts []string
-		since time.Time
-	)
-	for _, p := range with(l.Lag, changefeed.StatusStalled).Partitions {
-		if p.Stall == nil || p.Stall.Kind != kind {
-			continue
+	stalled := with(l.Lag, changefeed.StatusStalled)
+	stalled.Partitions = slices.DeleteFunc(stalled.Partitions, func(p changefeed.Partition) bool { return p.Stall == nil || p.Stall.Kind != kind })
+	if len(stalled.Partitions) == 0 {
+		return nil
+	}
+	moved, since := "have not moved", stalled.Partitions[0].Stall.Since
+	if first := stalled.Partitions[0]; len(stalled.Partitions) == 1 {
+		moved = "has not moved"
+		if first.CheckpointLSN != nil {
+			moved = fmt.Sprintf("has stood at %d", *first.CheckpointLSN)
 		}
-		if found.Partitions = append(found.Partitions, p); kind == changefeed.StallHung {
-			hosts = append(hosts, p.Owner)
-		} else {
-			hosts = append(hosts, p.Stall.Owners...)
-		}
-		if since.IsZero() || p.Stall.Since.Before(since) {
+	}
+	var hosts []string
+	for _, p := range stalled.Partitions {
+		hosts = append(append(hosts, p.Stall.Owners...), p.Owner)
+		if p.Stall.Since.Before(since) {
 			since = p.Stall.Since
 		}
 	}
-	moved := "have not moved"
-	if len(found.Partitions) == 1 {
-		moved = "has not moved"
-		if at := found.Partitions[0].CheckpointLSN; at != nil {
-			moved = fmt.Sprintf("has stood at %d", *at)
-		}
-	}
 	slices.Sort(hosts)
-	return one(len(found.Partitions) > 0, "%s %s since %s; %s, %s %s", partitions(found), moved, l.at(since), kind.Why(), lease, cmp.Or(changefeed.List("host", slices.Compact(hosts)), "hosts that no poll saw"))
+	hosts = slices.DeleteFunc(slices.Compact(hosts), func(host string) bool { return host == "" })
+	return []string{fmt.Sprintf("%s %s since %s; %s, %s %s", partitions(stalled), moved, l.at(since), kind.Why(), lease,
+		cmp.Or(changefeed.List("host", hosts), "hosts that no poll saw"))}
 }
 
 func (l Lookup) expiring() []string {
@@ -269,14 +263,17 @@ func (l Lookup) expiring() []string {
 }
 
 func (l Lookup) ahead() (all []string) {
-	ahead := with(l.Lag, changefeed.StatusAhead)
-	for i, p := range ahead.Partitions {
-		if i == changefeed.Shown {
-			ahead.Partitions = ahead.Partitions[changefeed.Shown:]
-			return append(all, partitions(ahead)+" ahead as well")
-		}
+	for _, p := range with(l.Lag, changefeed.StatusAhead).Partitions {
 		all = append(all, fmt.Sprintf("partition %s stands at %d, and its feed has come to %d: the lease is from another account, region or container, and changes up to its position are skipped",
 			p.Lease, p.Ahead.Position, p.Ahead.Feed))
+	}
+	return some(all)
+}
+
+// some returns the first sentences of many about one partition each, and counts the others.
+func some(all []string) []string {
+	if more := len(all) - changefeed.Shown; more > 0 {
+		return append(all[:changefeed.Shown], "the same is true of "+Count(more, "more partition"))
 	}
 	return all
 }
@@ -341,13 +338,6 @@ func (l Lookup) uncheckpointed() []string {
 		partitions(uncheckpointed))
 }
 
-// limiting are the steps whose reasons say why more replicas do not help, the most useful one
-// first.
-var limiting = []string{"throughput", "hotPartition", "notEffective"}
-
-// overdue are the steps whose reasons only say that the oldest change is too old.
-var overdue = []string{"retention", "maxChangeAge"}
-
 // lagging says why a backlog does not go away, unless another finding describes it. It names only
 // the most useful cause, since all have the same remedy.
 func (l Lookup) lagging() []string {
@@ -355,8 +345,8 @@ func (l Lookup) lagging() []string {
 	if l.Decision == nil || status != changefeed.StatusLagging && status != changefeed.StatusExpiring {
 		return nil
 	}
-	why := cmp.Or(l.capped(), l.why(limiting), l.growing(), l.why(overdue))
-	return one(why != "", "%s%s", backlog(l.Lag), why)
+	why := cmp.Or(l.capped(), l.reason("throughput", "hotPartition", "notEffective"), l.growing(), l.reason("retention", "maxChangeAge"))
+	return one(why != "", "%s: %s", backlog(l.Lag), why)
 }
 
 // capped says that the decision has fewer replicas than its steps asked for; "" if it has not.
@@ -365,29 +355,18 @@ func (l Lookup) capped() (text string) {
 	for i, r := range l.Decision.Reasons {
 		if r.Step == "clamp" && i > 0 && r.Replicas < before {
 			needed = max(needed, before)
-			text = fmt.Sprintf(": it needs %s and gets %d, since %s", Count(needed, "replica"), r.Replicas, r.Why)
+			text = fmt.Sprintf("it needs %s and gets %d, since %s", Count(needed, "replica"), r.Replicas, r.Why)
 		}
 		before = r.Replicas
 	}
 	return text
 }
 
-// why returns the reason of the first of these steps that has one.
-func (l Lookup) why(steps []string) string {
-	for _, step := range steps {
-		if why := reason(l.Decision, step); why != "" {
-			return ": " + why
-		}
-	}
-	return ""
-}
-
 func (l Lookup) growing() string {
-	seconds, known := CatchUpSeconds(l.State)
-	if !known || !math.IsInf(seconds, 1) {
+	if seconds, known := CatchUpSeconds(l.State); !known || !math.IsInf(seconds, 1) {
 		return ""
 	}
-	return fmt.Sprintf(", and the backlog grows: %.3g arrive a second, and each of %s does %.3g",
+	return fmt.Sprintf("the backlog grows, since %.3g arrive a second, and each of %s does %.3g",
 		*l.Memory.Arrival, Count(l.Decision.Replicas, "replica"), l.Memory.DrainPerReplica)
 }
 
@@ -398,15 +377,11 @@ func (l Lookup) rewound() (all []string) {
 				p.Lease, p.Rewound.From, p.Rewound.To, l.at(p.Rewound.Time)))
 		}
 	}
-	if more := len(all) - changefeed.Shown; more > 0 {
-		all = append(all[:changefeed.Shown], Count(more, "partition")+" more went back as well")
-	}
-	return all
+	return some(all)
 }
 
 func (l Lookup) leftover() []string {
-	return one(len(l.Lag.Leftover) > 0, "other leases replaced %s, and nobody deleted what they replaced", changefeed.List("lease",
-		l.Lag.Leftover))
+	return one(len(l.Lag.Leftover) > 0, "other leases replaced %s, and nobody deleted what they replaced", changefeed.List("lease", l.Lag.Leftover))
 }
 
 func (l Lookup) paused() []string {
@@ -423,22 +398,22 @@ func (l Lookup) undecided() []string {
 
 func (l Lookup) members() (all []string) {
 	for _, m := range l.Members {
-		switch {
-		case m.Status != changefeed.StatusUnknown:
-		case m.Replicas == nil:
-			all = append(all, "its member "+m.Processor+" is unknown and was never decided: the group does not go below its own last decision")
-		default:
-			all = append(all, fmt.Sprintf("its member %s is unknown, and holds its last decision, %s",
-				m.Processor, Count(*m.Replicas, "replica")))
+		if m.Status != changefeed.StatusUnknown {
+			continue
 		}
+		holds := " was never decided: the group does not go below its own last decision"
+		if m.Replicas != nil {
+			holds = " holds its last decision, " + Count(*m.Replicas, "replica")
+		}
+		all = append(all, "its member "+m.Processor+" is unknown, and"+holds)
 	}
 	return all
 }
 
-// reason returns the sentence of a step of the decision; "" if the step did not act.
-func reason(d *scaling.Decision, step string) string {
-	if d != nil {
-		for _, r := range d.Reasons {
+// reason returns the sentence of the first of some steps that acted on the decision; "" if none did.
+func (l Lookup) reason(steps ...string) string {
+	for _, step := range steps {
+		for _, r := range l.Decision.Reasons {
 			if r.Step == step {
 				return r.Why
 			}

@@ -140,7 +140,7 @@ func findingCases() []findingCase {
 				return s
 			}(),
 			Waiting: []state.Event{waiting(noon.Add(-time.Minute))}, Overdue: true,
-		}, []string{"unpublished critical: 1 scale event is not published since 11:59 UTC, so that nothing acts by the decision: the queue is gone"}},
+		}, []string{"unpublished critical: 1 scale event could not be published since 11:59 UTC, so that nothing acts by the decision: the queue is gone"}},
 		{"another processor took over", lookup(of(beside)), []string{
 			"unclaimed warning: nobody owns its leases, and processor projection-v2 reads the same container, is live, and is in no entry",
 		}},
@@ -184,7 +184,7 @@ func findingCases() []findingCase {
 			"expiring critical: changes of partition 1 are about to be lost: the oldest is 20h old, and the container keeps a change for 24h",
 		}},
 		{"positions ahead of the feed", lookup(of(leases(ahead, ahead, ahead, ahead))), []string{
-			aheadOf("0"), aheadOf("0"), aheadOf("0"), "ahead critical: partition 0 ahead as well",
+			aheadOf("0"), aheadOf("0"), aheadOf("0"), "ahead critical: the same is true of 1 more partition",
 		}},
 		{"keys that no lease covers", lookup(of(uncovered)), []string{
 			"uncovered critical: no lease covers key range \"40\" to \"80\": no replica reads their changes",
@@ -212,7 +212,7 @@ func findingCases() []findingCase {
 			"uncheckpointed warning: no checkpoint exists for partitions 0 and 1: what is written while no replica runs is skipped, since the position is in the owner's memory alone",
 		}},
 		{"a backlog that grows", rated(41, 8, 700), []string{
-			"lagging warning: 300 transactions pending, the oldest for 11m, and the backlog grows: 41 arrive a second, and each of 3 replicas does 8",
+			"lagging warning: 300 transactions pending, the oldest for 11m: the backlog grows, since 41 arrive a second, and each of 3 replicas does 8",
 		}},
 		{"one that seems to grow, but is young", rated(41, 8, 59), nil},
 		{"one that shrinks", rated(4, 8, 700), nil},
@@ -234,24 +234,24 @@ func findingCases() []findingCase {
 			l.Decision.Reasons = l.Decision.Reasons[:2]
 			return l
 		}(), []string{
-			"lagging warning: 313 transactions pending, the oldest for 11m, and the backlog grows: 41 arrive a second, and each of 3 replicas does 8",
+			"lagging warning: 313 transactions pending, the oldest for 11m: the backlog grows, since 41 arrive a second, and each of 3 replicas does 8",
 		}},
 		{"positions that went back", lookup(of(rewound)), []string{
 			"rewound warning: partition 0 went back from 4711 to 12, as was seen at 02:14 UTC: changes are delivered again",
 			"rewound warning: partition 1 went back from 4711 to 12, as was seen at 02:14 UTC: changes are delivered again",
 			"rewound warning: partition 2 went back from 4711 to 12, as was seen at 02:14 UTC: changes are delivered again",
-			"rewound warning: 2 partitions more went back as well",
+			"rewound warning: the same is true of 2 more partitions",
 		}},
 		{"leases left over", lookup(of(leftover)), []string{"leftover info: other leases replaced leases 7 and 8, and nobody deleted what they replaced"}},
 		{"a pause", lookup(paused), []string{"paused info: it is paused: nothing is published, and scalers are told 2 replicas, as decided before"}},
 		{"a pause before the first decision", lookup(never), []string{"paused info: it is paused: nothing is published, and nothing was decided before, so HTTP answers 503"}},
 		{"members that are unknown", lookup(group), []string{
 			"group warning: its member orders is unknown, and holds its last decision, 2 replicas",
-			"group warning: its member new is unknown and was never decided: the group does not go below its own last decision",
+			"group warning: its member new is unknown, and was never decided: the group does not go below its own last decision",
 		}},
 		{"a group that cannot be decided", lookup(dark), []string{
 			"group critical: nothing is decided for the group, and HTTP answers 503: a member that was never decided may need any number",
-			"group warning: its member new is unknown and was never decided: the group does not go below its own last decision",
+			"group warning: its member new is unknown, and was never decided: the group does not go below its own last decision",
 		}},
 	}
 }

@@ -1,11 +1,11 @@
 package report
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 	"time"
 )
 
@@ -36,42 +36,32 @@ func (l List) Fields() []Field {
 	return []Field{{"time", l.Time}, {"processors", l.Processors}, {"groups", l.Groups}, {"causes", l.Causes}}
 }
 
-// WriteObject writes an object as a line of JSON. If escaped is set, < and > are escaped for a
-// browser. A slice is written element by element, so that the JSON of thousands of processors is
-// never in memory at once.
-func WriteObject(w io.Writer, fields []Field, escaped bool) error {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(escaped)
-	write := func(before string, value any) error {
-		text.Reset()
-		text.WriteString(before)
-		if err := encoder.Encode(value); err != nil {
-			return err
+// WriteObject writes an object as a line of JSON. A slice is written element by element, so that the
+// JSON of thousands of processors is never in memory at once.
+func WriteObject(w io.Writer, fields []Field) (err error) {
+	text := func(text string) {
+		if err == nil {
+			_, err = io.WriteString(w, text)
 		}
-		_, err := w.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
-		return err
 	}
-	before := "{"
-	for _, f := range fields {
-		before += fmt.Sprintf("%q:", f.Name)
-		of := reflect.ValueOf(f.Value)
-		if of.Kind() != reflect.Slice || of.Len() == 0 {
-			if err := write(before, f.Value); err != nil {
-				return err
-			}
-			before = ","
+	value := func(value any) {
+		encoded, failed := json.Marshal(value)
+		err = cmp.Or(err, failed)
+		text(string(encoded))
+	}
+	for i, f := range fields {
+		text([]string{"{", ","}[min(i, 1)] + strconv.Quote(f.Name) + ":")
+		all := reflect.ValueOf(f.Value)
+		if all.Kind() != reflect.Slice || all.Len() == 0 {
+			value(f.Value)
 			continue
 		}
-		before += "["
-		for i := range of.Len() {
-			if err := write(before, of.Index(i).Interface()); err != nil {
-				return err
-			}
-			before = ","
+		for n := range all.Len() {
+			text([]string{"[", ","}[min(n, 1)])
+			value(all.Index(n).Interface())
 		}
-		before = "],"
+		text("]")
 	}
-	_, err := io.WriteString(w, before[:len(before)-1]+"}\n")
+	text("}\n")
 	return err
 }

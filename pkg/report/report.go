@@ -20,37 +20,42 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Processor is the view of a processor, in the terminal and over HTTP (docs/operate.md). Its JSON
-// always has every field; null is unknown.
+// Subject is what the views of a processor and of a group have in common. Their JSON always has
+// every field; null is unknown (docs/operate.md).
+type Subject struct {
+	Lag *int64 `json:"lag"` // pending transactions; of a group, of its members that are known
+	// of the oldest pending change; null also if nothing is pending
+	ChangeAgeSeconds *int64             `json:"changeAgeSeconds"`
+	MetricValue      *int64             `json:"metricValue"`
+	Active           *bool              `json:"active"`
+	DesiredReplicas  *int               `json:"desiredReplicas"`
+	Direction        *scaling.Direction `json:"direction"`
+	Complete         bool               `json:"complete"` // nothing is unknown
+	Status           changefeed.Status  `json:"status"`   // the worst of the partitions or members
+	Error            *string            `json:"error"`
+	// the most urgent first; nil in an answer of a release without findings
+	Findings []Finding        `json:"findings"`
+	Reasons  []scaling.Reason `json:"reasons"`
+	// of the containers whose throughput follows it
+	Throughput []Throughput `json:"throughput"`
+}
+
+// Processor is the view of a processor, in the terminal and over HTTP.
 type Processor struct {
 	Name  string  `json:"name"`
 	Group *string `json:"group"` // its group; null if it is in none
-	Lag   *int64  `json:"lag"`   // pending transactions
-	// of the oldest pending change; null also if nothing is pending
-	ChangeAgeSeconds  *int64             `json:"changeAgeSeconds"`
-	MetricValue       *int64             `json:"metricValue"`
-	Active            *bool              `json:"active"`
-	DesiredReplicas   *int               `json:"desiredReplicas"`
-	Direction         *scaling.Direction `json:"direction"`
-	Complete          bool               `json:"complete"` // no partition is unknown
-	Status            changefeed.Status  `json:"status"`   // the worst of the partitions
-	PartitionCount    *int               `json:"partitionCount"`
-	PartitionsWithLag *int               `json:"partitionsWithLag"`
+	Subject
+	PartitionCount    *int `json:"partitionCount"`
+	PartitionsWithLag *int `json:"partitionsWithLag"`
 	// keys that no lease covers; null until they were checked once
 	Uncovered []changefeed.Range `json:"uncovered"`
 	// leases that were replaced after a split or merge, and not deleted
 	Leftover []string `json:"leftover"`
 	// how long the container keeps a change; null = for ever, or unknown
-	RetentionSeconds *int64  `json:"retentionSeconds"`
-	RequestCharge    float64 `json:"requestCharge"` // request units of the last poll
-	Requests         int     `json:"requests"`
-	Error            *string `json:"error"`
-	// the most urgent first; nil in an answer of a release without findings
-	Findings   []Finding        `json:"findings"`
-	Reasons    []scaling.Reason `json:"reasons"`
-	Partitions []Partition      `json:"partitions"`
-	// of the containers whose throughput follows it
-	Throughput []Throughput `json:"throughput"`
+	RetentionSeconds *int64      `json:"retentionSeconds"`
+	RequestCharge    float64     `json:"requestCharge"` // request units of the last poll
+	Requests         int         `json:"requests"`
+	Partitions       []Partition `json:"partitions"`
 }
 
 // Partition is the view of one lease.
@@ -74,24 +79,12 @@ type Partition struct {
 	Error   *string    `json:"error"`
 }
 
-// Group is the view of a group of processors. Its JSON always has every field; null is unknown.
+// Group is the view of a group of processors. Its metricValue equals desiredReplicas, for a scaler
+// whose target is 1.
 type Group struct {
-	Name            string             `json:"name"`
-	DesiredReplicas *int               `json:"desiredReplicas"`
-	Active          *bool              `json:"active"`
-	Direction       *scaling.Direction `json:"direction"`
-	Members         []Member           `json:"members"`
-	// equals desiredReplicas, for a scaler whose target is 1
-	MetricValue      *int64            `json:"metricValue"`
-	Lag              *int64            `json:"lag"` // sum of its members that are known
-	ChangeAgeSeconds *int64            `json:"changeAgeSeconds"`
-	Complete         bool              `json:"complete"`
-	Status           changefeed.Status `json:"status"` // the worst of its members
-	Error            *string           `json:"error"`
-	Findings         []Finding         `json:"findings"`
-	Reasons          []scaling.Reason  `json:"reasons"`
-	// of the containers whose throughput follows its members
-	Throughput []Throughput `json:"throughput"`
+	Name string `json:"name"`
+	Subject
+	Members []Member `json:"members"`
 }
 
 // Member is a processor of a group, as the group's last decision saw it.
@@ -140,43 +133,52 @@ type StoredGroup struct {
 // New returns the view of a processor's last poll. If it was never polled, everything is unknown.
 func New(s state.State) Processor { return newProcessor(Lookup{State: s}) }
 
-func newProcessor(s Lookup) Processor {
-	totals := s.Lag.Totals()
-	r := Processor{
-		Name:             s.Processor,
-		Group:            optional(s.Group),
-		Lag:              totals.Lag,
-		ChangeAgeSeconds: totals.Age,
-		Complete:         totals.Complete,
-		Status:           changefeed.StatusUnknown,
-		// the service's own precision, which a sum of floats loses
-		RequestCharge: math.Round(s.Lag.Charge*100) / 100,
-		Requests:      s.Lag.Requests,
-		Error:         optional(cmp.Or(s.Problem, s.Lag.Problem())),
-		Findings:      Findings(s),
-		Uncovered:     s.Lag.Coverage.Holes,
-		Leftover:      append([]string{}, s.Lag.Leftover...),
-		Reasons:       []scaling.Reason{},
-		Partitions:    make([]Partition, 0, len(s.Lag.Partitions)),
-		Throughput:    throughputOf(s.State),
+// NewGroup returns the view of a group's last decision.
+func NewGroup(s state.State) Group { return newGroup(Lookup{State: s}) }
+
+// NewStored returns the view of a processor as the store holds it.
+func NewStored(l Lookup) Stored { return Stored{newProcessor(l), kept(l)} }
+
+// NewStoredGroup returns the view of a group as the store holds it.
+func NewStoredGroup(l Lookup) StoredGroup { return StoredGroup{newGroup(l), kept(l)} }
+
+func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) Subject {
+	r := Subject{
+		Lag: totals.Lag, ChangeAgeSeconds: totals.Age, Complete: totals.Complete, Status: changefeed.StatusUnknown,
+		Error: optional(problem), Findings: Findings(l), Reasons: []scaling.Reason{}, Throughput: throughputOf(l.State),
 	}
-	if s.Lag.Retention > 0 {
-		r.RetentionSeconds = new(int64(s.Lag.Retention / time.Second))
+	if known {
+		r.Status = totals.Status
 	}
-	if s.AttemptedAt.IsZero() {
-		return r
-	}
-	r.Status, r.PartitionCount, r.PartitionsWithLag = totals.Status, totals.Partitions, totals.PartitionsWithLag
-	if d := s.Decision; d != nil {
+	if d := l.Decision; d != nil {
 		r.MetricValue, r.Active, r.DesiredReplicas, r.Direction = &d.MetricValue, &d.Active, &d.Replicas, &d.Direction
 		r.Reasons = append(r.Reasons, d.Reasons...)
 	}
-	for i := range s.Lag.Partitions {
-		p := &s.Lag.Partitions[i]
-		r.Partitions = append(r.Partitions, Partition{
+	return r
+}
+
+func newProcessor(l Lookup) Processor {
+	totals, polled := l.Lag.Totals(), !l.AttemptedAt.IsZero()
+	r := Processor{
+		Name: l.Processor, Group: optional(l.Group), Subject: newSubject(l, cmp.Or(l.Problem, l.Lag.Problem()), polled, totals),
+		Uncovered: l.Lag.Coverage.Holes, Leftover: append([]string{}, l.Lag.Leftover...),
+		// the service's own precision, which a sum of floats loses
+		RequestCharge: math.Round(l.Lag.Charge*100) / 100,
+		Requests:      l.Lag.Requests,
+		Partitions:    make([]Partition, len(l.Lag.Partitions)),
+	}
+	if l.Lag.Retention > 0 {
+		r.RetentionSeconds = new(int64(l.Lag.Retention / time.Second))
+	}
+	if polled {
+		r.PartitionCount, r.PartitionsWithLag = totals.Partitions, totals.PartitionsWithLag
+	}
+	for i := range l.Lag.Partitions {
+		p := &l.Lag.Partitions[i]
+		r.Partitions[i] = Partition{
 			Lease: p.Lease, Range: p.Range, Owner: optional(p.Owner), Lag: p.Lag, ChangeAgeSeconds: p.Age, CheckpointLSN: p.CheckpointLSN,
 			Status: p.Status, Stall: p.Stall, Rewound: p.Rewound, Ahead: p.Ahead, Approximate: p.Approximate, Error: optional(p.Error),
-		})
+		}
 		if p.Carried() {
 			r.Partitions[i].Carried = &p.Measured
 		}
@@ -184,54 +186,36 @@ func newProcessor(s Lookup) Processor {
 	return r
 }
 
-// NewGroup reports the last decision of a group.
-func NewGroup(s state.State) Group { return newGroup(Lookup{State: s}) }
-
-func newGroup(s Lookup) Group {
-	totals := s.Totals()
-	r := Group{
-		Name: s.Processor, Lag: totals.Lag, ChangeAgeSeconds: totals.Age, Complete: totals.Complete, Status: changefeed.StatusUnknown,
-		Members: make([]Member, 0, len(s.Members)), Error: optional(s.Problem), Findings: Findings(s), Reasons: []scaling.Reason{},
-		Throughput: throughputOf(s.State),
+func newGroup(l Lookup) Group {
+	g := Group{Name: l.Processor, Subject: newSubject(l, l.Problem, len(l.Members) > 0, l.Totals()), Members: make([]Member, len(l.Members))}
+	for i, m := range l.Members {
+		g.Members[i] = Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: m.Status}
 	}
-	if len(s.Members) > 0 {
-		r.Status = totals.Status
-	}
-	if d := s.Decision; d != nil {
-		r.DesiredReplicas, r.Active, r.Direction, r.MetricValue = &d.Replicas, &d.Active, &d.Direction, &d.MetricValue
-		r.Reasons = append(r.Reasons, d.Reasons...)
-	}
-	for _, m := range s.Members {
-		r.Members = append(r.Members, Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: m.Status})
-	}
-	return r
+	return g
 }
 
-// NewStored reports the State of a processor as the store holds it.
-func NewStored(l Lookup) Stored { return Stored{newProcessor(l), kept(l)} }
-
-// NewStoredGroup reports the State of a group as the store holds it.
-func NewStoredGroup(l Lookup) StoredGroup { return StoredGroup{newGroup(l), kept(l)} }
-
-func kept(s Lookup) Kept {
-	k := Kept{Outbox: outboxOf(s), Causes: s.causes(), Stale: s.Stale, Sequence: s.Sequence, Epoch: s.Epoch, Paused: s.Paused, FailedPolls: s.Memory.Failures, ArrivalPerSecond: s.Memory.Arrival}
-	if !s.AttemptedAt.IsZero() {
-		// a copy, since a pointer into s would keep the whole State in memory
-		k.AttemptedAt = new(s.AttemptedAt)
+func kept(l Lookup) Kept {
+	k := Kept{
+		PolledAt: timeOf(l.PolledAt), AttemptedAt: timeOf(l.AttemptedAt), Since: timeOf(l.Since),
+		Stale: l.Stale, FailedPolls: l.Memory.Failures, Sequence: l.Sequence, Epoch: l.Epoch, Paused: l.Paused,
+		ArrivalPerSecond: l.Memory.Arrival, Outbox: outboxOf(l), Causes: l.causes(),
 	}
-	if !s.PolledAt.IsZero() {
-		k.PolledAt = new(s.PolledAt)
-	}
-	if !s.Since.IsZero() {
-		k.Since = new(s.Since)
-	}
-	if drain := s.Memory.DrainPerReplica; drain > 0 {
+	if drain := l.Memory.DrainPerReplica; drain > 0 {
 		k.DrainPerReplica = &drain
 	}
-	if seconds, known := CatchUpSeconds(s.State); known && !math.IsInf(seconds, 1) {
+	if seconds, known := CatchUpSeconds(l.State); known && !math.IsInf(seconds, 1) {
 		k.CatchUpSeconds = &seconds
 	}
 	return k
+}
+
+// timeOf returns a copy of a time, since a pointer into a State would keep the whole State in
+// memory; nil for no time.
+func timeOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 // Why returns the last reason of a decision; "" if there is none.
@@ -269,14 +253,6 @@ func optional(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// countIs returns a count with its verb: "1 lease is", "2 leases are".
-func countIs(n int, what string) string {
-	if n == 1 {
-		return Count(n, what) + " is"
-	}
-	return Count(n, what) + " are"
 }
 
 // Count returns a number of things: "1 lease", "2 leases".

@@ -41,30 +41,26 @@ type ThroughputBill struct {
 	DesiredRUHours int `json:"desiredRUHours"`
 }
 
-func newThroughput(c state.Container) Throughput {
-	t := Throughput{
-		Account: c.Account, Container: c.Name(), Mode: "recommend", Provisioned: positive(c.Provisioned), Found: positive(c.Found),
-		Min: positive(c.Min), Max: c.Max, Note: optional(c.Note), Error: optional(c.Error), Reasons: []scaling.ThroughputReason{},
-	}
-	if c.Apply {
-		t.Mode = "apply"
-	}
-	if d := c.Decision; d != nil {
-		t.Desired, t.Needed, t.Autoscale, t.AtLimit = &d.RUPerSecond, d.Needed, d.Autoscale, d.AtLimit
-		t.Reasons = append(t.Reasons, d.Reasons...)
-	}
-	for _, h := range c.Hours {
-		t.Bill.Hours++
-		t.Bill.ProvisionedRUHours += h.Provisioned
-		t.Bill.DesiredRUHours += h.Decided
-	}
-	return t
-}
-
 func throughputOf(s state.State) []Throughput {
-	all := make([]Throughput, 0, len(s.Containers))
-	for _, c := range s.Containers {
-		all = append(all, newThroughput(c))
+	all := make([]Throughput, len(s.Containers))
+	for i, c := range s.Containers {
+		t := Throughput{
+			Account: c.Account, Container: c.Name(), Mode: "recommend", Provisioned: positive(c.Provisioned), Found: positive(c.Found),
+			Min: positive(c.Min), Max: c.Max, Note: optional(c.Note), Error: optional(c.Error), Reasons: []scaling.ThroughputReason{},
+		}
+		if c.Apply {
+			t.Mode = "apply"
+		}
+		if d := c.Decision; d != nil {
+			t.Desired, t.Needed, t.Autoscale, t.AtLimit = &d.RUPerSecond, d.Needed, d.Autoscale, d.AtLimit
+			t.Reasons = append(t.Reasons, d.Reasons...)
+		}
+		for _, h := range c.Hours {
+			t.Bill.Hours++
+			t.Bill.ProvisionedRUHours += h.Provisioned
+			t.Bill.DesiredRUHours += h.Decided
+		}
+		all[i] = t
 	}
 	return all
 }
@@ -80,7 +76,7 @@ func (t Throughput) RUPerSecond() string {
 	return fmt.Sprintf("%d → %d", *t.Provisioned, *t.Desired)
 }
 
-// Why returns the note, the error or the last reason, the first that exists; "" if none does.
+// Why returns the error, the note or the last reason, the first that exists; "" if none does.
 func (t Throughput) Why() string {
 	switch {
 	case t.Error != nil:

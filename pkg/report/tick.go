@@ -10,7 +10,7 @@ type Tick struct {
 	Uncommitted int           // processors and groups that could not be committed, since the store failed
 	Unpublished int           // events that wait in the outbox for the next tick
 	TooLarge    int           // events that were dropped because the queue refuses their size
-	Took        []Took        // how long it waited, and for whom; the longest first
+	Longest     Took          // what it waited for longest
 }
 
 // Complete reports whether everything was measured, stored and published.

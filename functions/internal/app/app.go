@@ -203,8 +203,8 @@ func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	a.samples.groups(result)
 	if overran && ctx.Err() == nil {
 		attributes := []any{"took", took.Round(time.Millisecond).String(), "schedule", a.config.Settings.Timer.String()}
-		if len(result.Took) > 0 {
-			attributes = append(attributes, "longest", result.Took[0].Who, "longestTook", result.Took[0].Time.Round(time.Millisecond).String())
+		if longest := result.Longest; longest.Who != "" {
+			attributes = append(attributes, "longest", longest.Who, "longestTook", longest.Time.Round(time.Millisecond).String())
 		}
 		a.options.Log.Warn("a tick took longer than its schedule allows", attributes...)
 	}

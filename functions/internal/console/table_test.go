@@ -96,7 +96,7 @@ func TestWhatIsWrappedKeepsEachWord(t *testing.T) {
 func TestAListingSortsAndFilters(t *testing.T) {
 	t.Parallel()
 	entry := func(name string, status changefeed.Status, lag, age *int64, replicas *int) report.Processor {
-		return report.Processor{Name: name, Status: status, Lag: lag, ChangeAgeSeconds: age, DesiredReplicas: replicas}
+		return report.Processor{Name: name, Subject: report.Subject{Status: status, Lag: lag, ChangeAgeSeconds: age, DesiredReplicas: replicas}}
 	}
 	number := func(n int64) *int64 { return &n }
 	all := []report.Processor{
