@@ -1,13 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/feedscale/feedscale/pkg/report"
-	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -19,161 +18,110 @@ func WriteExplanations(w io.Writer, polled []state.State, dryRun bool, style Sty
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		explanation{s: s, r: report.New(s), dryRun: dryRun, style: style}.write(&b)
+		shown := report.New(s)
+		fmt.Fprintf(&b, "%s: %s\n", style.Paint(s.Processor, Bold), headline(s))
+		for _, line := range append(measured(s, style), steps(s, style)...) {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+		style.throughput(&b, "  ", shown.Throughput)
+		style.findings(&b, "  ", "", shown.Findings)
+		fmt.Fprintf(&b, "  %s\n", consequence(s, dryRun))
 	}
 	return style.print(w, style.wrapLines(b.String()))
 }
 
-// explanation explains one decision.
-type explanation struct {
-	s      state.State
-	r      report.Processor
-	dryRun bool
-	style  Style
-}
-
-func (e explanation) write(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %s\n", e.style.Paint(e.s.Processor, Bold), e.headline())
-	for _, line := range e.measured() {
-		fmt.Fprintf(b, "  %s\n", line)
-	}
-	if e.s.Decision != nil {
-		e.steps(b)
-	}
-	e.style.throughput(b, "  ", e.r.Throughput)
-	e.style.findings(b, "  ", "", e.r.Findings)
-	for _, line := range e.consequence() {
-		fmt.Fprintf(b, "  %s\n", line)
-	}
-}
-
 // headline is the decision in one sentence.
-func (e explanation) headline() string {
-	d := e.s.Decision
+func headline(s state.State) string {
+	d := s.Decision
 	if d == nil {
 		return "nothing is decided: any number would be a guess."
 	}
-	change := "as before"
-	switch {
-	case d.Previous == nil:
-		change = "its first decision"
-	case d.Direction == scaling.Out:
-		change = fmt.Sprintf("%d more than the last decision", d.Replicas-*d.Previous)
-	case d.Direction == scaling.In:
-		change = fmt.Sprintf("%d fewer than the last decision", *d.Previous-d.Replicas)
+	before := ", its first decision."
+	if d.Previous != nil {
+		before = fmt.Sprintf("; the last decision was %d.", *d.Previous)
 	}
-	return report.Count(d.Replicas, "replica") + ", " + change + "."
+	return report.Count(d.Replicas, "replica") + before
 }
 
-// measured is the inputs of the decision.
-func (e explanation) measured() []string {
-	if len(e.s.Members) > 0 {
-		return e.members()
-	}
-	lag := e.s.Lag
-	if lag.Error != "" || lag.Bootstrap {
-		return nil // the findings have it
-	}
-	var lines []string
-	pending := lag.Lag()
-	switch {
-	case pending == nil:
-		lines = append(lines, fmt.Sprintf("None of %s could be measured.", report.Count(len(lag.Partitions), "partition")))
-	case *pending == 0:
-		lines = append(lines, fmt.Sprintf("Nothing is pending in %s.", report.Count(lag.PartitionCount(), "partition")))
-	default:
-		line := fmt.Sprintf("%s pending in %d of %s", report.Count(int(*pending), "transaction"), lag.PartitionsWithLag(), report.Count(lag.PartitionCount(), "partition"))
-		if oldest := lag.Age(); oldest != nil {
-			line += fmt.Sprintf(", the oldest for %s", report.Age(oldest))
-		}
-		lines = append(lines, line+".")
-	}
-	return append(lines, e.rates()...)
-}
-
-// members is what each member of a group asks for.
-func (e explanation) members() []string {
-	lines := make([]string, len(e.s.Members))
-	for i, m := range e.s.Members {
+// measured is the inputs of the decision. The findings have what could not be measured.
+func measured(s state.State, style Style) (lines []string) {
+	for _, m := range s.Members {
 		asks := "was never decided"
 		if m.Replicas != nil {
 			asks = "asks for " + report.Count(*m.Replicas, "replica")
 		}
-		lines[i] = fmt.Sprintf("%s %s: %s, lag %s.", m.Processor, asks, e.style.Paint(string(m.Status), statusColor(m.Status)), Number(m.Lag))
+		lines = append(lines, fmt.Sprintf("%s %s: %s, lag %s.", m.Processor, asks, style.Paint(string(m.Status), statusColor(m.Status)), Number(m.Lag)))
+	}
+	if len(s.Members) > 0 || s.Lag.Error != "" || s.Lag.Bootstrap {
+		return lines
+	}
+	all, pending := report.Count(s.Lag.PartitionCount(), "partition"), s.Lag.Lag()
+	switch {
+	case pending == nil:
+		lines = append(lines, all+" could not be measured.")
+	case *pending == 0:
+		lines = append(lines, "Nothing is pending in "+all+".")
+	default:
+		lines = append(lines, fmt.Sprintf("%s pending in %d of %s, the oldest for %s.",
+			report.Count(int(*pending), "transaction"), s.Lag.PartitionsWithLag(), all, report.Age(s.Lag.Age())))
+	}
+	if s.Memory.Arrival == nil {
+		return lines
+	}
+	rates := fmt.Sprintf("%.3g arrive a second", *s.Memory.Arrival)
+	if drain := s.Memory.DrainPerReplica; drain > 0 {
+		rates += fmt.Sprintf(", one replica works off %.3g", drain)
+	}
+	switch needed := catchUp(s); needed {
+	case "-":
+	case "never":
+		rates += ": the lag only grows"
+	default:
+		rates += ": the lag is gone in " + needed
+	}
+	return append(lines, rates+".")
+}
+
+// steps is each step with a reason, and what it did to the replicas.
+func steps(s state.State, style Style) (lines []string) {
+	if s.Decision == nil {
+		return nil
+	}
+	for i, r := range s.Decision.Reasons {
+		did := "asks for"
+		if i > 0 {
+			did = []string{"lowers it to", "keeps it at", "raises it to"}[1+cmp.Compare(r.Replicas, s.Decision.Reasons[i-1].Replicas)]
+		}
+		lines = append(lines, fmt.Sprintf("%d. %s %s %d: %s", i+1, style.Paint(r.Step, Bold), did, r.Replicas, ended(r.Why)))
 	}
 	return lines
 }
 
-// rates is how fast changes arrive and are processed, as far as it is known.
-func (e explanation) rates() []string {
-	m := e.s.Memory
-	var known []string
-	if m.Arrival != nil {
-		known = append(known, fmt.Sprintf("%.3g arrive a second", *m.Arrival))
+// ended is a sentence with its full stop, unless it asks whether a name was meant.
+func ended(sentence string) string {
+	if strings.HasSuffix(sentence, "?") {
+		return sentence
 	}
-	if drain := m.DrainPerReplica; drain > 0 {
-		known = append(known, fmt.Sprintf("one replica works off %.3g", drain))
-	}
-	if len(known) == 0 {
-		return nil
-	}
-	line := strings.Join(known, ", ")
-	if needed := catchUp(e.s); needed != "-" {
-		lag := "is gone in " + needed
-		if needed == "never" {
-			lag = "only grows"
-		}
-		line += fmt.Sprintf(": with %s the lag %s", report.Count(e.s.Decision.Replicas, "replica"), lag)
-	}
-	return []string{strings.ToUpper(line[:1]) + line[1:] + "."}
-}
-
-// steps writes each step with a reason, and what it did to the replicas.
-func (e explanation) steps(b *strings.Builder) {
-	before := 0
-	for i, r := range e.s.Decision.Reasons {
-		did := fmt.Sprintf("keeps it at %d", r.Replicas)
-		switch {
-		case i == 0:
-			did = fmt.Sprintf("asks for %d", r.Replicas)
-		case r.Replicas > before:
-			did = fmt.Sprintf("raises it to %d", r.Replicas)
-		case r.Replicas < before:
-			did = fmt.Sprintf("lowers it to %d", r.Replicas)
-		}
-		end := "."
-		if strings.HasSuffix(r.Why, "?") {
-			end = "" // the reason asks whether a name was meant
-		}
-		fmt.Fprintf(b, "  %d. %s %s: %s%s\n", i+1, e.style.Paint(r.Step, Bold), did, r.Why, end)
-		before = r.Replicas
-	}
+	return sentence + "."
 }
 
 // consequence is what happens with the decision.
-func (e explanation) consequence() []string {
-	d := e.s.Decision
+func consequence(s state.State, dryRun bool) string {
+	d, published := s.Decision, s.Published
 	if d == nil {
-		return []string{"Until a poll succeeds, the scaler applies its own fallback. Nothing is published."}
+		return "Until a poll succeeds, the scaler applies its own fallback. Nothing is published."
 	}
-	activity := "inactive"
-	if d.Active {
-		activity = "active"
-	}
-	line := fmt.Sprintf("It is %s; a scaler reads metricValue %d.", activity, d.MetricValue)
-	switch published := e.s.Published; {
-	case e.s.Group != "":
-		line += fmt.Sprintf(" The decision of its group, %s, is published in its place.", e.s.Group)
-	case e.s.Paused:
-		line += " Nothing is published while it is paused."
-	case e.dryRun:
-		line += " Nothing is published by a dry run."
+	activity := map[bool]string{true: "active", false: "inactive"}[d.Active]
+	line := fmt.Sprintf("It is %s; a scaler reads metricValue %d. ", activity, d.MetricValue)
+	switch {
+	case s.Group != "":
+		return line + "The decision of its group, " + s.Group + ", is published in its place."
+	case s.Paused:
+		return line + "Nothing is published while it is paused."
+	case dryRun:
+		return line + "Nothing is published by a dry run."
 	case published == nil || published.Replicas != d.Replicas || published.Active != d.Active:
-		line += " It is not published: it could not be stored, or another process was faster; the log says which."
-	case published.Time.Equal(e.s.AttemptedAt):
-		line += fmt.Sprintf(" Event %d says so.", e.s.Sequence)
-	default:
-		line += fmt.Sprintf(" Event %d of %s said so already.", e.s.Sequence, published.Time.UTC().Format(time.RFC3339))
+		return line + "It is not published: it could not be stored, or another process was faster; the log says which."
 	}
-	return []string{line}
+	return line + fmt.Sprintf("Event %d says so.", s.Sequence)
 }

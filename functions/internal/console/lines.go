@@ -14,48 +14,32 @@ import (
 // text, or hides.
 func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
+// hidden matches the codes of [Style.Paint] and, except line breaks and tabs, unseen characters.
+var hidden = regexp.MustCompile(`\x1b\[(?:0|` + strings.Join([]string{Bold, Dim, Red, Green, Yellow}, "|") + `)m|[\x00-\x08\x0b-\x1f\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]`)
+
 // Lines writes lines of text for a terminal. Invisible characters, except line breaks and tabs,
 // become \uXXXX, which means the same in JSON. Each call has to write whole characters.
 type Lines struct{ io.Writer }
 
 // Write writes text.
 func (l Lines) Write(text []byte) (int, error) {
-	if _, err := io.WriteString(l.Writer, visible(string(text), false)); err != nil {
-		return 0, err
-	}
-	return len(text), nil
+	return len(text), Style{}.print(l.Writer, string(text))
 }
 
 // print writes a text as [Lines] does, and keeps its colors.
 func (s Style) print(w io.Writer, text string) error {
-	_, err := io.WriteString(w, visible(text, s.Colors))
-	return err
-}
-
-// paint matches the codes of [Style.Paint].
-var paint = regexp.MustCompile("^\x1b\\[(?:0|" + strings.Join([]string{Bold, Dim, Red, Green, Yellow}, "|") + ")m")
-
-func visible(text string, colors bool) string {
-	shows := func(r rune) bool { return r == '\n' || r == '\t' || !unseen(r) }
-	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !shows(r) }) {
-		return text
-	}
-	var b strings.Builder
-	for rest := text; rest != ""; {
-		r, size := utf8.DecodeRuneInString(rest)
-		if color := paint.FindString(rest); colors && color != "" {
-			b.WriteString(color)
-			size = len(color)
-		} else if shows(r) {
-			b.WriteRune(r) // U+FFFD for an invalid byte
-		} else {
-			for _, unit := range utf16.Encode([]rune{r}) {
-				fmt.Fprintf(&b, `\u%04x`, unit)
-			}
+	_, err := io.WriteString(w, hidden.ReplaceAllStringFunc(strings.ToValidUTF8(text, "\ufffd"), func(found string) string {
+		if s.Colors && strings.HasPrefix(found, "\x1b[") {
+			return found
 		}
-		rest = rest[size:]
-	}
-	return b.String()
+		first, size := utf8.DecodeRuneInString(found)
+		escaped := ""
+		for _, unit := range utf16.AppendRune(nil, first) {
+			escaped += fmt.Sprintf(`\u%04x`, unit)
+		}
+		return escaped + found[size:]
+	}))
+	return err
 }
 
 // sheet is a text for a cell of CSV that no spreadsheet takes for a formula

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -29,23 +30,26 @@ func Arrange[T any](l Listing, all []T, of func(T) report.Processor) []T {
 	}
 	var shown []entry
 	for _, value := range all {
-		r := of(value)
-		if len(l.Statuses) == 0 || slices.Contains(l.Statuses, r.Status) {
-			shown = append(shown, entry{value, r})
+		e := entry{value, of(value)}
+		if len(l.Statuses) == 0 || slices.Contains(l.Statuses, e.Status) {
+			shown = append(shown, e)
 		}
 	}
-	orders := map[string]func(a, b entry) int{
-		"status": func(a, b entry) int {
+	slices.SortStableFunc(shown, func(a, b entry) int {
+		switch l.Sort {
+		case "status":
 			return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), descending(a.Lag, b.Lag))
-		},
-		"lag":      func(a, b entry) int { return descending(a.Lag, b.Lag) },
-		"age":      func(a, b entry) int { return descending(age(a.Processor), age(b.Processor)) },
-		"replicas": func(a, b entry) int { return descending(a.DesiredReplicas, b.DesiredReplicas) },
-		"name":     func(a, b entry) int { return strings.Compare(a.Name, b.Name) },
-	}
-	if order := orders[l.Sort]; order != nil {
-		slices.SortStableFunc(shown, order)
-	}
+		case "lag":
+			return descending(a.Lag, b.Lag)
+		case "age":
+			return descending(age(a.Processor), age(b.Processor))
+		case "replicas":
+			return descending(a.DesiredReplicas, b.DesiredReplicas)
+		case "name":
+			return strings.Compare(a.Name, b.Name)
+		}
+		return 0
+	})
 	values := make([]T, len(shown))
 	for i, e := range shown {
 		values[i] = e.value
@@ -69,15 +73,11 @@ func severity(s changefeed.Status) int {
 
 // descending sorts unknown values first, then the greatest.
 func descending[N int | int64](a, b *N) int {
-	if a == nil || b == nil {
-		return cmp.Compare(place(a), place(b))
+	most := func(n *N) int64 {
+		if n == nil {
+			return math.MaxInt64
+		}
+		return int64(*n)
 	}
-	return cmp.Compare(*b, *a)
-}
-
-func place[N any](n *N) int {
-	if n == nil {
-		return 0
-	}
-	return 1
+	return cmp.Compare(most(b), most(a))
 }

@@ -40,8 +40,7 @@ func ProcessorRows(polled, decided []state.State, withPartitions bool) [][]Cell 
 		if r.Error != nil && !(withPartitions && len(r.Partitions) > 0) { // their rows have it
 			why = strings.TrimSuffix(oneLine(*r.Error)+"; "+why, "; ")
 		}
-		rows = append(rows, row(r.Name, r.Status, r.Lag, r.ChangeAgeSeconds, catchUp(s), replicas(r.DesiredReplicas, r.Direction),
-			partitions(r), fmt.Sprintf("%.1f", r.RequestCharge), why))
+		rows = append(rows, row(r.Name, r.Subject, catchUp(s), partitions(r), fmt.Sprintf("%.1f", r.RequestCharge), why))
 		if withPartitions {
 			slices.SortStableFunc(r.Partitions, func(a, b report.Partition) int {
 				return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), descending(a.Lag, b.Lag))
@@ -56,15 +55,15 @@ func ProcessorRows(polled, decided []state.State, withPartitions bool) [][]Cell 
 	}
 	for _, s := range decided {
 		g := report.NewGroup(s)
-		rows = append(rows, row("group "+g.Name, g.Status, g.Lag, g.ChangeAgeSeconds, "", replicas(g.DesiredReplicas, g.Direction), "", "", report.Why(g.Reasons)))
+		rows = append(rows, row("group "+g.Name, g.Subject, "", "", "", report.Why(g.Reasons)))
 	}
 	return rows
 }
 
 // row is a line of ProcessorRows.
-func row(name string, status changefeed.Status, lag, age *int64, catchUp, replicas, partitions, charge, why string) []Cell {
-	cells := Row(name, string(status), Number(lag), report.Age(age), catchUp, replicas, partitions, charge, why)
-	cells[1].Color, cells[7].Color, cells[8].Color = statusColor(status), Dim, Dim
+func row(name string, of report.Subject, catchUp, partitions, charge, why string) []Cell {
+	cells := Row(name, string(of.Status), Number(of.Lag), report.Age(of.ChangeAgeSeconds), catchUp, replicas(of), partitions, charge, why)
+	cells[1].Color, cells[7].Color, cells[8].Color = statusColor(of.Status), Dim, Dim
 	return cells
 }
 
@@ -100,7 +99,8 @@ func partitionRow(p report.Partition) []Cell {
 	if p.Error != nil {
 		owner += "; " + oneLine(*p.Error)
 	}
-	cells := row("  "+p.Lease, p.Status, p.Lag, p.ChangeAgeSeconds, "", "", "", "", owner)
+	cells := row("  "+p.Lease, report.Subject{Status: p.Status, Lag: p.Lag, ChangeAgeSeconds: p.ChangeAgeSeconds}, "", "", "", owner)
+	cells[5].Text = ""
 	cells[0].Color = Dim
 	if p.Approximate && p.Lag != nil {
 		cells[2].Text = "~" + cells[2].Text
@@ -110,15 +110,12 @@ func partitionRow(p report.Partition) []Cell {
 
 // WriteProcessorsJSON prints the JSON of `poll --output json` (docs/operate.md).
 func WriteProcessorsJSON(w io.Writer, polled, decided []state.State) error {
-	processors, groups := make([]report.Processor, len(polled)), make([]report.Group, len(decided))
-	for i, s := range polled {
-		processors[i] = report.New(s)
+	processors, groups := []report.Processor{}, []report.Group{}
+	for _, s := range polled {
+		processors = append(processors, report.New(s))
 	}
-	for i, s := range decided {
-		groups[i] = report.NewGroup(s)
+	for _, s := range decided {
+		groups = append(groups, report.NewGroup(s))
 	}
-	return WriteJSON(w, struct {
-		Processors []report.Processor `json:"processors"`
-		Groups     []report.Group     `json:"groups"`
-	}{processors, groups})
+	return report.WriteObject(Lines{w}, []report.Field{{Name: "processors", Value: processors}, {Name: "groups", Value: groups}})
 }

@@ -30,14 +30,15 @@ func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
 	if b.Len() > 0 {
 		b.WriteString("\n")
 	}
-	hidden := 0
-	if total := len(all.Processors); !l.All && total > differing {
-		all.Processors = slices.DeleteFunc(slices.Clone(all.Processors), func(p report.Stored) bool { return explained[p.Name] && !differs(p.Findings) })
+	total := len(all.Processors)
+	if !l.All && total > differing {
+		all.Processors = slices.DeleteFunc(slices.Clone(all.Processors), func(p report.Stored) bool {
+			return explained[p.Name] && !slices.ContainsFunc(p.Findings, func(f report.Finding) bool { return f.Severity == report.Critical && !isCaused(f) })
+		})
 		all.Processors = all.Processors[:min(differing, len(all.Processors))]
-		hidden = total - len(all.Processors)
 	}
 	b.WriteString(style.Table(statusRows(all), "POLLED", "AGE"))
-	if hidden > 0 {
+	if hidden := total - len(all.Processors); hidden > 0 {
 		fmt.Fprintf(&b, "%d more: --all\n", hidden)
 	}
 	each(all, func(name string, findings []report.Finding) {
@@ -69,20 +70,11 @@ func isCaused(f report.Finding) bool {
 	return f.Code == string(changefeed.StatusUnknown) || f.Code == report.Unpublished
 }
 
-// differs reports whether an urgent finding has no common cause.
-func differs(findings []report.Finding) bool {
-	return slices.ContainsFunc(findings, func(f report.Finding) bool { return f.Severity == report.Critical && !isCaused(f) })
-}
-
 // findings writes a sentence for each finding, after a name or, if that is "", after its code. A
 // remedy that follows several findings is written once.
 func (s Style) findings(b *strings.Builder, indent, name string, findings []report.Finding) {
 	for i, f := range findings {
-		end := "."
-		if strings.HasSuffix(f.Sentence, "?") {
-			end = "" // the sentence asks whether a name was meant
-		}
-		s.sentence(b, indent, s.Paint(cmp.Or(name, f.Code), Bold)+": "+oneLine(f.Sentence)+end)
+		s.sentence(b, indent, s.Paint(cmp.Or(name, f.Code), Bold)+": "+ended(oneLine(f.Sentence)))
 		if i == len(findings)-1 || findings[i+1].Remedy != f.Remedy {
 			s.sentence(b, indent+"  ", s.Paint("Do:", Dim)+" "+f.Remedy+". More: feedscale explain "+f.Code)
 		}
@@ -138,9 +130,9 @@ func arranged(all report.List, l Listing) report.List {
 
 func statusRows(all report.List) [][]Cell {
 	rows := [][]Cell{Head("PROCESSOR", "STATUS", ">REPLICAS", ">LAG", ">AGE", "POLLED")}
-	row := func(name string, status changefeed.Status, replicas string, lag, age *int64, kept report.Kept) {
-		cells := Row(name, string(status), replicas, Number(lag), report.Age(age), "never")
-		cells[1].Color, cells[5].Color = statusColor(status), Red
+	row := func(name string, of report.Subject, kept report.Kept) {
+		cells := Row(name, string(of.Status), replicas(of), Number(of.Lag), report.Age(of.ChangeAgeSeconds), "never")
+		cells[1].Color, cells[5].Color = statusColor(of.Status), Red
 		if kept.Paused {
 			cells[1].Text += ", paused"
 		}
@@ -154,28 +146,28 @@ func statusRows(all report.List) [][]Cell {
 		rows = append(rows, cells)
 	}
 	for _, p := range all.Processors {
-		row(p.Name, p.Status, replicas(p.DesiredReplicas, p.Direction), p.Lag, p.ChangeAgeSeconds, p.Kept)
+		row(p.Name, p.Subject, p.Kept)
 	}
 	for _, g := range all.Groups {
-		row("group "+g.Name, g.Status, replicas(g.DesiredReplicas, g.Direction), g.Lag, g.ChangeAgeSeconds, g.Kept)
+		row("group "+g.Name, g.Subject, g.Kept)
 	}
 	return rows
 }
 
 // writeThroughput writes the throughput of each container once.
 func writeThroughput(b *strings.Builder, all report.List, style Style) {
-	var containers []report.Throughput
+	shown := make(map[[2]string]bool)
 	for _, p := range all.Processors {
 		for _, t := range p.Throughput {
-			if !slices.ContainsFunc(containers, func(c report.Throughput) bool { return c.Account == t.Account && c.Container == t.Container }) {
-				containers = append(containers, t)
+			if id := [2]string{t.Account, t.Container}; !shown[id] {
+				if len(shown) == 0 {
+					b.WriteString("\n")
+				}
+				shown[id] = true
+				style.throughput(b, "", []report.Throughput{t})
 			}
 		}
 	}
-	if len(containers) > 0 {
-		b.WriteString("\n")
-	}
-	style.throughput(b, "", containers)
 }
 
 // sentence writes a text on lines of their own.

@@ -48,15 +48,15 @@ func clipped(rows [][]Cell) (shown [][]Cell, right []bool) {
 	for r, row := range rows {
 		shown[r] = slices.Clone(row)
 		for i, c := range row {
+			if r == 0 {
+				c.Text, right[i] = strings.CutPrefix(c.Text, ">")
+			}
 			most := mostName
 			if i == len(row)-1 {
 				most = mostText
 			}
 			shown[r][i].Text = cut(printable(c.Text), most)
 		}
-	}
-	for i, c := range shown[0] {
-		shown[0][i].Text, right[i] = strings.CutPrefix(c.Text, ">")
 	}
 	return shown, right
 }
@@ -129,7 +129,7 @@ func (s Style) fit(rows [][]Cell, right []bool, leastFirst []string) (widths []i
 	natural := widths[last]
 	if !right[last] {
 		room := s.Width - lineWidth(widths[:last]) - len(gap)
-		if below = s.Wrap && natural > room && room < leastText; below {
+		if below = s.Wrap && room < min(natural, leastText); below {
 			natural = 0
 		}
 		widths[last] = min(natural, leastText)
@@ -142,13 +142,13 @@ func (s Style) fit(rows [][]Cell, right []bool, leastFirst []string) (widths []i
 		}
 	}
 	for lineWidth(widths) > s.Width {
-		widest := -1
+		widest := 0 // a column of text in every table
 		for i := range last {
-			if !right[i] && widths[i] > leastName && (widest < 0 || widths[i] > widths[widest]) {
+			if !right[i] && widths[i] > widths[widest] {
 				widest = i
 			}
 		}
-		if widest < 0 {
+		if widths[widest] <= leastName {
 			break
 		}
 		widths[widest]--

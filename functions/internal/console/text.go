@@ -24,10 +24,6 @@ func Number(n *int64) string {
 	return fmt.Sprint(*n)
 }
 
-// longestCatchUp is the longest time that is shown, in seconds: rates close to zero are not precise
-// enough.
-const longestCatchUp = 1000 * 3600
-
 // catchUp is how long the lag takes to drain with the replicas that were decided; "-" if that is
 // not known.
 func catchUp(s state.State) string {
@@ -37,33 +33,29 @@ func catchUp(s state.State) string {
 		return "-"
 	case math.IsInf(seconds, 1):
 		return "never"
-	case seconds > longestCatchUp:
-		return ">1000h"
-	default:
-		whole := int64(math.Ceil(seconds))
-		return report.Age(&whole)
 	}
+	return report.Age(new(int64(math.Ceil(seconds))))
 }
 
 // replicas is the decision, with an arrow if it is a change; "?" if there is none.
-func replicas(desired *int, direction *scaling.Direction) string {
-	if desired == nil {
+func replicas(of report.Subject) string {
+	if of.DesiredReplicas == nil {
 		return unknown
 	}
-	arrow := map[scaling.Direction]string{scaling.Out: "↑", scaling.In: "↓"}[*direction]
-	return fmt.Sprintf("%s%d", arrow, *desired)
+	arrow := map[scaling.Direction]string{scaling.Out: "↑", scaling.In: "↓"}[*of.Direction]
+	return fmt.Sprintf("%s%d", arrow, *of.DesiredReplicas)
 }
 
 // partitions is how many partitions have lag, of all.
 func partitions(r report.Processor) string {
-	switch {
-	case r.PartitionCount == nil:
+	if r.PartitionCount == nil {
 		return unknown
-	case r.PartitionsWithLag == nil:
-		return fmt.Sprintf("%s/%d", unknown, *r.PartitionCount)
-	default:
-		return fmt.Sprintf("%d/%d", *r.PartitionsWithLag, *r.PartitionCount)
 	}
+	withLag := unknown
+	if r.PartitionsWithLag != nil {
+		withLag = fmt.Sprint(*r.PartitionsWithLag)
+	}
+	return fmt.Sprintf("%s/%d", withLag, *r.PartitionCount)
 }
 
 // Brief is a duration to the second, as 1h30m and not 1h30m0s.

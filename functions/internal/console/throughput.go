@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -35,38 +36,27 @@ func (s Style) throughput(b *strings.Builder, indent string, containers []report
 		if t.Error != nil {
 			s.sentence(b, indent+"  ", s.Paint("Unknown:", Red)+" "+oneLine(*t.Error))
 		}
-		if most := ""; t.Bill.Hours > 0 { // an hour is billed by its highest throughput
-			if t.Autoscale {
-				most = "at most "
-			}
-			s.sentence(b, indent+"  ", fmt.Sprintf("In %s: %s%d RU/s-hours, and %d as decided.", report.Count(t.Bill.Hours, "hour"), most, t.Bill.ProvisionedRUHours, t.Bill.DesiredRUHours))
+		if t.Bill.Hours > 0 { // an hour is billed by its highest throughput
+			s.sentence(b, indent+"  ", fmt.Sprintf("In %s: at most %d RU/s-hours, and %d as decided.", report.Count(t.Bill.Hours, "hour"), t.Bill.ProvisionedRUHours, t.Bill.DesiredRUHours))
 		}
 	}
 }
 
 func throughputHeadline(t report.Throughput) string {
-	switch {
-	case t.Provisioned == nil:
+	if t.Provisioned == nil {
 		return "it could not be read"
-	case t.Desired == nil:
-		return fmt.Sprintf("%d RU/s are provisioned", *t.Provisioned)
 	}
-	bounds := fmt.Sprintf("up to %d", t.Max)
-	switch {
-	case t.Min != nil:
-		bounds = fmt.Sprintf("from %d to %d", *t.Min, t.Max)
-	case t.Found != nil:
-		bounds = fmt.Sprintf("from the %d that were found up to %d", *t.Found, t.Max)
-	}
+	of := ""
 	if t.Autoscale {
-		bounds += ", the maximum of what scales itself"
+		of = " of autoscale"
 	}
-	doing := "are recommended"
-	if t.Mode == "apply" {
-		doing = "are to be provisioned"
+	line := fmt.Sprintf("%d RU/s%s are provisioned", *t.Provisioned, of)
+	if t.Desired == nil {
+		return line
 	}
-	if *t.Desired == *t.Provisioned {
-		return fmt.Sprintf("%d RU/s are provisioned, and stay; %s", *t.Provisioned, bounds)
+	line += fmt.Sprintf(", and %d are %s; ", *t.Desired, map[string]string{"apply": "wanted", "recommend": "recommended"}[t.Mode])
+	if least := cmp.Or(t.Min, t.Found); least != nil {
+		line += fmt.Sprintf("from %d ", *least)
 	}
-	return fmt.Sprintf("%d RU/s are provisioned, and %d %s; %s", *t.Provisioned, *t.Desired, doing, bounds)
+	return line + fmt.Sprintf("up to %d", t.Max)
 }
