@@ -54,9 +54,10 @@ func throughputHeadline(t report.Throughput) string {
 	if t.Desired == nil {
 		return line
 	}
-	line += fmt.Sprintf(", and %d are %s; ", *t.Desired, map[string]string{"apply": "wanted", "recommend": "recommended"}[t.Mode])
+	bounds := "up to"
 	if least := cmp.Or(t.Min, t.Found); least != nil {
-		line += fmt.Sprintf("from %d ", *least)
+		bounds = fmt.Sprintf("from %d to", *least)
 	}
-	return line + fmt.Sprintf("up to %d", t.Max)
+	mode := map[string]string{"apply": "wanted", "recommend": "recommended"}[t.Mode]
+	return line + fmt.Sprintf(", and %d are %s; %s %d", *t.Desired, mode, bounds, t.Max)
 }
