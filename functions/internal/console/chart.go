@@ -29,12 +29,11 @@ type Point struct {
 	Value float64 // NaN is unknown
 }
 
-// chartWidth is the default width of a Plot, in characters.
-const chartWidth = 100
-
 const (
-	scaleWidth = 6 // of the numbers on the left
-	axisWidth  = 2 // of the line beside them, and the space before it
+	day        = 24 * time.Hour
+	chartWidth = 100 // default width of a Plot, in characters
+	scaleWidth = 6   // of the numbers on the left
+	axisWidth  = 2   // of the line beside them, and the space before it
 )
 
 // eighths fill a character from below.
@@ -52,28 +51,25 @@ func (p Plot) String() string {
 			top = v
 		}
 	}
-	if top == 0 {
-		top = 1
-	}
+	top = cmp.Or(top, 1)
 	var b strings.Builder
 	if p.Title != "" {
 		b.WriteString(p.Style.Paint(p.Title, Bold) + "\n")
 	}
 	for line := p.Height - 1; line >= 0; line-- {
-		scale := ""
+		scale, color := "", Plain
 		if line == p.Height-1 {
 			scale = compact(top)
 		}
-		color := Plain
 		if p.Limit > 0 && top*float64(line) >= p.Limit*float64(p.Height) {
 			color = Yellow
 		}
 		b.WriteString(p.Style.Paint(fmt.Sprintf("%*s │", scaleWidth, scale), Dim) + p.Style.Paint(p.bars(columns, top, line), color) + "\n")
 	}
-	ticks := p.ticks(len(columns))
-	b.WriteString(p.Style.Paint(fmt.Sprintf("%*d └%s", scaleWidth, 0, strings.TrimRight(axis(columns, ticks), " ")), Dim) + "\n")
-	if len(ticks) > 0 {
-		b.WriteString(strings.Repeat(" ", scaleWidth+axisWidth) + p.Style.Paint(times(ticks), Dim) + "\n")
+	axis, times := p.axis(columns)
+	b.WriteString(p.Style.Paint(fmt.Sprintf("%*d └%s", scaleWidth, 0, axis), Dim) + "\n")
+	if times != "" {
+		b.WriteString(strings.Repeat(" ", scaleWidth+axisWidth) + p.Style.Paint(times, Dim) + "\n")
 	}
 	return b.String()
 }
@@ -81,20 +77,28 @@ func (p Plot) String() string {
 // nothing is the value of a column without a record.
 var nothing = math.Inf(-1)
 
+// column is the place of a time among n columns.
+func (p Plot) column(t time.Time, n int) int {
+	return int(float64(n) * float64(t.Sub(p.From)) / float64(p.To.Sub(p.From)))
+}
+
 // columns spreads the points over n columns.
 func (p Plot) columns(n int) []float64 {
 	columns := slices.Repeat([]float64{nothing}, n)
-	at := func(t time.Time) int { return int(float64(n) * float64(t.Sub(p.From)) / float64(p.To.Sub(p.From))) }
-	usual := p.usualStep()
+	steps := make([]time.Duration, len(p.Points))
 	for i, point := range p.Points {
 		next := p.To
 		if i+1 < len(p.Points) {
 			next = p.Points[i+1].Time
 		}
-		first := at(point.Time)
+		steps[i] = next.Sub(point.Time)
+	}
+	usual := median(steps[:max(0, len(steps)-1)])
+	for i, point := range p.Points {
+		first := p.column(point.Time, n)
 		end := first + 1
-		if next.Sub(point.Time) <= 2*usual {
-			end = max(end, at(next))
+		if steps[i] <= 2*usual {
+			end = max(end, p.column(point.Time.Add(steps[i]), n))
 		}
 		for column := max(0, first); column < min(end, n); column++ {
 			if was := columns[column]; was == nothing || !(was >= point.Value || math.IsNaN(point.Value)) {
@@ -105,17 +109,11 @@ func (p Plot) columns(n int) []float64 {
 	return columns
 }
 
-// usualStep is the median time between two points.
-func (p Plot) usualStep() time.Duration {
-	var steps []time.Duration
-	for i := 1; i < len(p.Points); i++ {
-		steps = append(steps, p.Points[i].Time.Sub(p.Points[i-1].Time))
-	}
-	if len(steps) == 0 {
+func median(all []time.Duration) time.Duration {
+	if len(all) == 0 {
 		return 0
 	}
-	slices.Sort(steps)
-	return steps[len(steps)/2]
+	return slices.Sorted(slices.Values(all))[len(all)/2]
 }
 
 // bars is one line of them, counted from below. A value above zero is always visible.
@@ -132,45 +130,24 @@ func (p Plot) bars(columns []float64, top float64, line int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// axis is the line below the bars.
-func axis(columns []float64, ticks []tick) string {
-	line := make([]string, len(columns))
-	for i, v := range columns {
-		switch line[i] = "─"; {
-		case math.IsNaN(v):
-			line[i] = unknown
-		case v == nothing:
-			line[i] = " "
-		}
-	}
-	for _, t := range ticks {
-		if line[t.column] == "─" {
-			line[t.column] = "┬"
-		}
-	}
-	return strings.Join(line, "")
-}
-
-// tick is a time on the axis. Its label begins in its column.
-type tick struct {
-	column int
-	label  string
-}
-
-// tickSteps are the possible distances of ticks.
+// tickSteps are the possible distances of times on the axis.
 var tickSteps = []time.Duration{
 	10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day, 14 * day, 28 * day, 84 * day,
 }
 
-const day = 24 * time.Hour
-
-// ticks are round times, in UTC, as many as fit.
-func (p Plot) ticks(columns int) []tick {
-	if p.Untimed {
-		return nil
+// axis is the line below the bars, and the line of times below it: round ones in UTC, as many as
+// fit. A time begins in its column.
+func (p Plot) axis(columns []float64) (line, times string) {
+	marks := make([]rune, len(columns))
+	for i, v := range columns {
+		switch marks[i] = '─'; {
+		case math.IsNaN(v):
+			marks[i] = '?'
+		case v == nothing:
+			marks[i] = ' '
+		}
 	}
-	span := p.To.Sub(p.From)
 	for _, step := range tickSteps {
 		layout := "15:04"
 		switch {
@@ -179,26 +156,20 @@ func (p Plot) ticks(columns int) []tick {
 		case step >= day:
 			layout = "Jan 2"
 		}
-		if room := float64(columns) * float64(step) / float64(span); room < float64(len(layout)+4) {
+		if p.Untimed || p.column(p.From.Add(step), len(columns)) < len(layout)+4 {
 			continue
 		}
-		var ticks []tick
 		for at := p.From.UTC().Add(step - 1).Truncate(step); at.Before(p.To); at = at.Add(step) {
-			t := tick{column: int(float64(columns) * float64(at.Sub(p.From)) / float64(span)), label: at.Format(layout)}
-			if t.column+len(t.label) <= columns {
-				ticks = append(ticks, t)
+			column, label := p.column(at, len(columns)), at.Format(layout)
+			if column+len(label) > len(columns) {
+				break
+			}
+			times += strings.Repeat(" ", column-len(times)) + label
+			if marks[column] == '─' {
+				marks[column] = '┬'
 			}
 		}
-		return ticks
+		break
 	}
-	return nil
-}
-
-// times is the line of labels below an axis.
-func times(ticks []tick) string {
-	var b strings.Builder
-	for _, t := range ticks {
-		b.WriteString(strings.Repeat(" ", t.column-b.Len()) + t.label)
-	}
-	return b.String()
+	return strings.TrimRight(string(marks), " "), times
 }
