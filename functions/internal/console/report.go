@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -22,10 +21,9 @@ const (
 // WriteReport prints the measured replicas and, below them, the modelled ones, as tables or as
 // Markdown.
 func WriteReport(w io.Writer, r shadow.Report, markdown bool, style Style) error {
-	table := func(rows [][]Cell, leastFirst ...string) string { return style.Table(rows, leastFirst...) }
-	lines := style.wrapLines
+	table, lines := style.Table, style.wrapLines
 	if markdown {
-		table = func(rows [][]Cell, _ ...string) string { return markdownTable(rows) }
+		table = markdownTable
 		lines = func(text string) string { return strings.ReplaceAll(text, "\n", "\n\n") }
 		style = Style{}
 	}
@@ -34,21 +32,21 @@ func WriteReport(w io.Writer, r shadow.Report, markdown bool, style Style) error
 		slices.SortStableFunc(shown, func(a, b shadow.Processor) int { return cmp.Compare(hours(b.ReplicaHours), hours(a.ReplicaHours)) })
 		shown = shown[:mostReported]
 	}
-	var b strings.Builder
+	var b, notes strings.Builder
 	b.WriteString(lines(fmt.Sprintf("Measured: %s\n%s to %s, %s\n", r.Note, r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339),
 		Brief(r.Until.Sub(r.Since)))) + "\n")
 	rows := [][]Cell{Head("PROCESSOR", ">REPLICA-HOURS", ">OVER", ">WORST AGE", ">ACTIONS", ">RU", ">NOT RECORDED", "TROUBLE")}
-	var notes strings.Builder
 	for _, p := range shown {
 		rows = append(rows, measuredRow(p.Name, p.Measured))
 		if p.Error != nil {
 			fmt.Fprintf(&notes, "%s: %s\n", p.Name, *p.Error)
 		}
-		for _, g := range p.Gaps[:min(mostGaps, len(p.Gaps))] {
+		for i, g := range p.Gaps {
+			if i == mostGaps {
+				fmt.Fprintf(&notes, "%s: and %d more such times; --output json has all\n", p.Name, len(p.Gaps)-mostGaps)
+				break
+			}
 			fmt.Fprintf(&notes, "%s: nothing, or less than half, is recorded from %s to %s\n", p.Name, g.Since.Format(time.RFC3339), g.Until.Format(time.RFC3339))
-		}
-		if more := len(p.Gaps) - mostGaps; more > 0 {
-			fmt.Fprintf(&notes, "%s: and %d more such times; --output json has all\n", p.Name, more)
 		}
 	}
 	if more := len(r.Processors) - len(shown); more > 0 {
@@ -83,13 +81,12 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 
 func measuredRow(name string, m shadow.Measured) []Cell {
 	over, gaps := seconds(m.OverObjective), Brief(seconds(m.GapSeconds))
-	if m.RecordedSeconds == 0 { // a zero would be a measurement
-		row := Row(name, unknown, unknown, unknown, unknown, unknown, gaps, "")
-		row[6].Color = Yellow
-		return row
+	row := Row(name, unknown, unknown, unknown, unknown, unknown, gaps, "")
+	if m.RecordedSeconds > 0 { // else a zero would be a measurement
+		row = Row(name, replicaHours(m.ReplicaHours), Brief(over), report.Age(m.WorstAge), fmt.Sprint(m.ScaleActions), compact(m.RequestUnits), gaps, trouble(m))
+		row[2].Color = overColor(over)
 	}
-	row := Row(name, replicaHours(m.ReplicaHours), Brief(over), report.Age(m.WorstAge), fmt.Sprint(m.ScaleActions), compact(m.RequestUnits), gaps, trouble(m))
-	row[2].Color, row[5].Color, row[6].Color = overColor(over), Dim, Dim
+	row[5].Color, row[6].Color = Dim, Dim
 	return row
 }
 
@@ -107,41 +104,39 @@ func trouble(m shadow.Measured) string {
 // writeModels writes the models, if there are any.
 func writeModels(b *strings.Builder, shown []shadow.Processor, table func([][]Cell, ...string) string, lines func(string) string) {
 	rows := [][]Cell{Head("PROCESSOR", "POLICY", ">REPLICA-HOURS", ">OVER", ">WORST AGE", ">ACTIONS")}
-	var notes strings.Builder
+	notes := ""
 	for _, p := range shown {
-		m := p.Model
-		if m == nil {
-			continue
+		switch m := p.Model; {
+		case m == nil:
+		case m.Error != nil:
+			notes += fmt.Sprintf("%s: not modelled: %s\n", p.Name, *m.Error)
+		default:
+			for _, of := range m.Policies {
+				over := seconds(float64(of.OverObjective))
+				row := Row(p.Name, of.Policy, fmt.Sprintf("%.1f", of.ReplicaHours), Brief(over), report.Age(&of.WorstAge), fmt.Sprint(of.ScaleActions))
+				row[3].Color = overColor(over)
+				rows = append(rows, row)
+			}
+			notes += p.Name + ": " + conditions(*m) + "\n"
 		}
-		if m.Error != nil {
-			fmt.Fprintf(&notes, "%s: not modelled: %s\n", p.Name, *m.Error)
-			continue
-		}
-		for _, of := range m.Policies {
-			over := time.Duration(of.OverObjective) * time.Second
-			row := Row(p.Name, of.Policy, fmt.Sprintf("%.1f", of.ReplicaHours), Brief(over), report.Age(&of.WorstAge), fmt.Sprint(of.ScaleActions))
-			row[3].Color = overColor(over)
-			rows = append(rows, row)
-		}
-		notes.WriteString(p.Name + ": " + conditions(*m) + "\n")
 	}
-	if len(rows) == 1 && notes.Len() == 0 {
+	if notes == "" {
 		return
 	}
 	b.WriteString("\n" + lines("Modelled, not measured: what a policy would have run for the same changes\n") + "\n")
 	if len(rows) > 1 {
 		b.WriteString(table(rows, "WORST AGE"))
 	}
-	b.WriteString(lines(notes.String()))
+	b.WriteString(lines(notes))
 }
 
 // conditions is the inputs of a model, and its error.
 func conditions(m shadow.Model) string {
 	from := map[bool]string{true: "measured", false: "a default"}
-	text := fmt.Sprintf("%s from %s; a replica does %.4g transactions/s (%s) after %s (%s)", Brief(time.Duration(m.Seconds)*time.Second),
+	text := fmt.Sprintf("%s from %s; a replica does %.4g transactions/s (%s) after %s (%s)", Brief(seconds(float64(m.Seconds))),
 		m.Since.Format(time.RFC3339), m.Throughput, from[m.ThroughputMeasured], Brief(seconds(m.StartUpSeconds)), from[m.StartUpMeasured])
 	if m.GuessedSeconds > 0 {
-		text += fmt.Sprintf("; for %s no arrival rate is recorded, and the last one is used", Brief(time.Duration(m.GuessedSeconds)*time.Second))
+		text += fmt.Sprintf("; for %s no arrival rate is recorded, and the last one is used", Brief(seconds(float64(m.GuessedSeconds))))
 	}
 	switch {
 	case m.Ran == nil:
@@ -149,31 +144,23 @@ func conditions(m shadow.Model) string {
 	case m.ErrorPercent == nil:
 		return text + "; the model is unchecked: no live owner is recorded"
 	}
-	side := "high"
-	if *m.ErrorPercent < 0 {
-		side = "low"
-	}
-	return text + fmt.Sprintf("; checked: the model of %s is %.0f %% %s against %.2f replicas by the leases", *m.Ran, math.Abs(*m.ErrorPercent), side, *m.MeasuredReplicas)
+	return text + fmt.Sprintf("; checked: the model of %s is %+.0f %% off the %.2f replicas by the leases", *m.Ran, *m.ErrorPercent, *m.MeasuredReplicas)
 }
 
-// markdownTable is a table of GitHub's Markdown.
-func markdownTable(rows [][]Cell) string {
-	var b strings.Builder
+// markdownTable is a table of GitHub's Markdown. It leaves no column out.
+func markdownTable(rows [][]Cell, _ ...string) string {
 	rows, right := clipped(rows)
+	text, rule := "", "|"
 	for i, row := range rows {
-		rule := "|"
 		for column, c := range row {
-			b.WriteString("| " + strings.ReplaceAll(c.Text, "|", `\|`) + " ")
-			if right[column] {
-				rule += " ---: |"
-			} else {
-				rule += " --- |"
+			text += "| " + strings.ReplaceAll(c.Text, "|", `\|`) + " "
+			if i == 0 {
+				rule += map[bool]string{true: " ---: |", false: " --- |"}[right[column]]
 			}
 		}
-		b.WriteString("|\n")
-		if i == 0 {
-			b.WriteString(rule + "\n")
+		if text += "|\n"; i == 0 {
+			text += rule + "\n"
 		}
 	}
-	return b.String() + "\n"
+	return text + "\n"
 }
