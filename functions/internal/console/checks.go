@@ -6,13 +6,11 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/check"
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-const (
-	processorsShown = 5  // names below a check that fails or warns
-	skippedShown    = 20 // checks that were not tried
-)
+const skippedShown = 20 // checks that were not tried
 
 // checkOrder is the order of a table of checks.
 var checkOrder = []check.Status{check.Fail, check.Warn, check.OK, check.Skip}
@@ -64,12 +62,8 @@ func writeRemedy(b *strings.Builder, l check.Line, style Style) {
 	if l.Status != check.Fail && l.Status != check.Warn {
 		return
 	}
-	if names := l.Processors; len(names) > 0 {
-		more := ""
-		if len(names) > processorsShown {
-			names, more = names[:processorsShown], fmt.Sprintf(" and %d more", len(names)-processorsShown)
-		}
-		b.WriteString(style.wrapLines("        " + style.Paint("processors: ", Dim) + strings.Join(names, ", ") + more + "\n"))
+	if len(l.Processors) > 0 {
+		b.WriteString(style.wrapLines("        " + changefeed.List("processor", l.Processors) + "\n"))
 	}
 	if l.Fix != nil { // not wrapped, for copying
 		b.WriteString("        " + style.Paint("fix: ", Dim) + style.Paint(printable(*l.Fix), Bold) + "\n")

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/report"
@@ -55,37 +54,36 @@ const (
 // Write draws the lag, the age and the replicas over time, and lists the last changes of the
 // replicas.
 func (h History) Write(w io.Writer, style Style) error {
-	var b strings.Builder
-	unknown, decisions := 0, 0
-	lags, ages, counts := make([]Point, len(h.Samples)), make([]Point, len(h.Samples)), make([]Point, len(h.Samples))
-	for i, s := range h.Samples {
+	unknown, changes := 0, 0
+	plots := []Plot{{Title: "lag, transactions"}, {Title: "age of the oldest change, seconds"}, {Title: "replicas"}}
+	for _, s := range h.Samples {
 		if s.Lag == nil {
 			unknown++
 		} else if s.Age == nil && *s.Lag == 0 {
 			s.Age = s.Lag
 		}
 		if s.Changed() {
-			decisions++
+			changes++
 		}
-		lags[i], ages[i], counts[i] = point(s, s.Lag), point(s, s.Age), point(s, s.Replicas)
+		for i, value := range []float64{number(s.Lag), number(s.Age), number(s.Replicas)} {
+			plots[i].Points = append(plots[i].Points, Point{s.Time, value})
+		}
 	}
-	b.WriteString(style.wrapLines(fmt.Sprintf("%s  %s to %s: %s, %d unknown, %s\n\n", style.Paint(h.Processor, Bold),
-		h.From.Format(time.RFC3339), h.Until.Format(time.RFC3339), report.Count(len(h.Samples), "sample"), unknown, report.Count(decisions, "change"))))
-	for _, p := range []Plot{
-		{Title: "lag, transactions", Points: lags}, {Title: "age of the oldest change, seconds", Points: ages}, {Title: "replicas", Points: counts},
-	} {
+	text := style.wrapLines(fmt.Sprintf("%s  %s to %s: %s, %d unknown, %s\n\n", style.Paint(h.Processor, Bold), h.From.Format(time.RFC3339),
+		h.Until.Format(time.RFC3339), report.Count(len(h.Samples), "sample"), unknown, report.Count(changes, "change")))
+	for _, p := range plots {
 		p.Height, p.From, p.To, p.Style = chartHeight, h.From, h.Until, style
-		b.WriteString(p.String() + "\n")
+		text += p.String() + "\n"
 	}
-	b.WriteString(h.decisions(style))
-	return style.print(w, b.String())
+	return style.print(w, text+h.decisions(style))
 }
 
-func point[T int | int64](s state.Sample, n *T) Point {
+// number is a value of a Point.
+func number[T int | int64](n *T) float64 {
 	if n == nil {
-		return Point{s.Time, math.NaN()}
+		return math.NaN()
 	}
-	return Point{s.Time, float64(*n)}
+	return float64(*n)
 }
 
 // decisions lists the changes of the replicas, the newest last. It has no lag: that of a sample may
@@ -104,11 +102,11 @@ func (h History) decisions(style Style) string {
 		row[2].Color = Dim
 		rows = append(rows, row)
 	}
-	heading := ""
-	switch changes := len(rows) - 1; {
-	case changes == 0:
+	heading, changes := "", len(rows)-1
+	if changes == 0 {
 		return "no decision changed the replicas\n"
-	case changes > mostDecisions:
+	}
+	if changes > mostDecisions {
 		heading = fmt.Sprintf("the last %d of %d changes; --output json has all\n", mostDecisions, changes)
 		rows = append(rows[:1], rows[len(rows)-mostDecisions:]...)
 	}

@@ -17,8 +17,7 @@ func WriteFound(w io.Writer, found discover.Found, style Style) error {
 	fmt.Fprintf(&b, "account %s: %s, %s: leases in %d of the %d that can hold them by the partition key (%.1f RU)\n",
 		found.Account, report.Count(len(found.Databases), "database"), report.Count(found.Containers, "container"), len(found.Leases), found.Candidates, found.RequestCharge)
 	for _, r := range found.Leases {
-		fmt.Fprintf(&b, "\n%s: %s\n", style.Paint(printable(r.LeaseContainer), Bold), leaseCount(r.Processors))
-		writeLeaseTable(&b, r.Processors, style)
+		fmt.Fprintf(&b, "\n%s: %s\n%s", style.Paint(printable(r.LeaseContainer), Bold), leaseCount(r.Processors), leaseTable(r.Processors, style))
 	}
 	if len(found.Skipped) > 0 {
 		b.WriteString("\n")
@@ -47,11 +46,12 @@ processors:
 	for _, r := range found.Leases {
 		for _, p := range r.Processors {
 			live, _ := owners(p)
-			b.WriteString("\n")
-			comment(&b, fmt.Sprintf("%s of %s in %s, %d of %s live", report.Count(p.Partitions, "lease"), p.Monitored, r.LeaseContainer, live, report.Count(len(p.Owners), "owner")), Style{})
-			if err := writeEntry(&b, p, Style{}); err != nil {
+			head := fmt.Sprintf("%s of %s in %s, %d of %s live", report.Count(p.Partitions, "lease"), p.Monitored, r.LeaseContainer, live, report.Count(len(p.Owners), "owner"))
+			entry, err := entryText(p, Style{})
+			if err != nil {
 				return "", err
 			}
+			b.WriteString("\n" + comment(head, Style{}) + entry)
 		}
 	}
 	return b.String(), nil

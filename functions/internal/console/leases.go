@@ -16,19 +16,21 @@ import (
 // read, and the entries for the processors file.
 func WriteLeases(w io.Writer, found discover.Report, style Style) error {
 	var b strings.Builder
-	b.WriteString(style.wrapLines(fmt.Sprintf("%s in account %s: %s of %s (%.1f RU)\n", found.LeaseContainer, found.Account, leaseCount(found.Processors), report.Count(len(found.Processors), "processor"), found.RequestCharge)))
-	if len(found.Processors) > 0 {
-		b.WriteString("\n")
-		writeLeaseTable(&b, found.Processors, style)
-		b.WriteString("\n# for the processors file\n")
-		if slices.ContainsFunc(found.Processors, func(p discover.Processor) bool { return p.Entry != nil }) {
-			b.WriteString("processors:\n")
+	b.WriteString(style.wrapLines(fmt.Sprintf("%s in account %s: %s of %s (%.1f RU)\n", found.LeaseContainer, found.Account,
+		leaseCount(found.Processors), report.Count(len(found.Processors), "processor"), found.RequestCharge)))
+	if len(found.Processors) == 0 {
+		return style.print(w, b.String())
+	}
+	b.WriteString("\n" + leaseTable(found.Processors, style) + "\n# for the processors file\n")
+	if slices.ContainsFunc(found.Processors, func(p discover.Processor) bool { return p.Entry != nil }) {
+		b.WriteString("processors:\n")
+	}
+	for _, p := range found.Processors {
+		entry, err := entryText(p, style)
+		if err != nil {
+			return err
 		}
-		for _, p := range found.Processors {
-			if err := writeEntry(&b, p, style); err != nil {
-				return err
-			}
-		}
+		b.WriteString(entry)
 	}
 	return style.print(w, b.String())
 }
@@ -41,9 +43,13 @@ func leaseCount(processors []discover.Processor) string {
 	return report.Count(leases, "lease")
 }
 
-// writeLeaseTable writes a line for each processor, and the leases that cannot be read.
-func writeLeaseTable(b *strings.Builder, processors []discover.Processor, style Style) {
+// leaseTable is a line for each processor, and the leases that cannot be read.
+func leaseTable(processors []discover.Processor, style Style) string {
 	rows := [][]Cell{Head("PROCESSOR", "HOST", "CONTAINER", "FORMAT", "MODE", ">PARTITIONS", ">LIVE", ">NEWEST", ">OLDEST", "OWNERS")}
+	problems := ""
+	problem := func(what, why string) {
+		problems += style.wrapLines(style.Paint(cut(printable(what), mostName)+": ", Red) + oneLine(why) + "\n")
+	}
 	for _, p := range processors {
 		name, host := unknown, p.Head
 		if p.ProcessorName != nil {
@@ -57,40 +63,34 @@ func writeLeaseTable(b *strings.Builder, processors []discover.Processor, style 
 		}
 		row[9].Color = Dim
 		rows = append(rows, row)
-	}
-	table := style
-	table.Wrap = true
-	b.WriteString(table.Table(rows, "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST"))
-	for _, p := range processors {
 		if p.Error != nil {
-			b.WriteString(style.wrapLines(style.Paint(cut(printable(p.Prefix), mostName)+": ", Red) + oneLine(*p.Error) + "\n"))
+			problem(p.Prefix, *p.Error)
 		}
 		for _, l := range p.Unreadable {
-			b.WriteString(style.wrapLines(style.Paint("lease "+cut(printable(l.Lease), mostName)+": ", Red) + oneLine(l.Error) + "\n"))
+			problem("lease "+l.Lease, l.Error)
 		}
 	}
+	style.Wrap = true
+	return style.Table(rows, "MODE", "FORMAT", "OLDEST", "HOST", "NEWEST") + problems
 }
 
-// ownersShown is how many owners a line names.
-const ownersShown = 5
-
-// owners counts live owners, and lists the first owners with the time since the others were live.
+// owners counts live owners, and lists the first five with the time since the others were live.
 func owners(p discover.Processor) (live int, list string) {
 	var names []string
 	for _, o := range p.Owners {
-		name := o.Name
+		gone := ""
 		switch {
 		case o.Live:
 			live++
 		case o.RenewedSeconds == nil:
-			name += " (never seen)"
+			gone = " (never seen)"
 		default:
-			name += " (gone for " + report.Age(o.RenewedSeconds) + ")"
+			gone = " (gone for " + report.Age(o.RenewedSeconds) + ")"
 		}
-		names = append(names, name)
+		names = append(names, o.Name+gone)
 	}
-	if more := len(names) - ownersShown; more > 0 {
-		names = append(names[:ownersShown], fmt.Sprintf("%d more", more))
+	if more := len(names) - 5; more > 0 {
+		names = append(names[:5], fmt.Sprintf("%d more", more))
 	}
 	return live, strings.Join(names, ", ")
 }
@@ -103,30 +103,26 @@ func join[T changefeed.Format | string](values []T) string {
 	return strings.Join(texts, ", ")
 }
 
-// writeEntry writes an entry as YAML. What the user has to decide is a comment, and so is an
-// incomplete entry.
-func writeEntry(b *strings.Builder, p discover.Processor, style Style) error {
+// entryText is an entry as YAML. What the user has to decide is a comment, and so is an incomplete
+// entry.
+func entryText(p discover.Processor, style Style) (note string, err error) {
 	if p.Note != nil {
-		comment(b, Style{Width: style.Width - len("# ")}.wrapLines(cut(p.Prefix, mostName)+": "+*p.Note), style)
+		note = comment(Style{Width: style.Width - len("# ")}.wrapLines(cut(p.Prefix, mostName)+": "+*p.Note), style)
 	}
 	entry := cmp.Or(p.Entry, p.Draft)
 	if entry == nil {
-		return nil
+		return note, nil
 	}
 	text, err := entry.YAML()
-	if err != nil {
-		return err
+	if entry == p.Draft {
+		text = comment(text, style)
 	}
-	if entry == p.Entry {
-		b.WriteString(text)
-	} else {
-		comment(b, text, style)
-	}
-	return nil
+	return note + text, err
 }
 
-func comment(b *strings.Builder, text string, style Style) {
+func comment(text string, style Style) (commented string) {
 	for line := range strings.Lines(text) {
-		b.WriteString(style.Paint("# "+cut(printable(strings.TrimSuffix(line, "\n")), mostText), Dim) + "\n")
+		commented += style.Paint("# "+cut(printable(strings.TrimSuffix(line, "\n")), mostText), Dim) + "\n"
 	}
+	return commented
 }

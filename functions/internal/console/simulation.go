@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/report"
@@ -58,52 +57,42 @@ func whole(d time.Duration) int64 { return int64(d / time.Second) }
 
 // Write prints the trace, a line for each policy, and charts.
 func (s Simulation) Write(w io.Writer, style Style) error {
-	var head, b strings.Builder
-	s.writeHead(&head, style)
-	b.WriteString(style.wrapLines(head.String()))
-	s.writeTable(&b, style)
-	s.writeCharts(&b, style)
-	return style.print(w, b.String())
+	text := style.wrapLines(s.head(style))
+	rows := [][]Cell{Head("POLICY", ">REPLICA-HOURS", ">OVER LAG", ">OVER AGE", ">ACTIONS", ">MAX LAG", ">MAX AGE", ">P99 AGE")}
+	left := ""
+	for _, r := range s.Results {
+		row := Row(r.Scaler, fmt.Sprintf("%.1f", r.ReplicaHours), Brief(r.OverLag), Brief(r.OverAge), fmt.Sprint(r.Actions()),
+			fmt.Sprint(r.MaxLag), Brief(r.MaxAge), Brief(r.P99Age))
+		if r.Fixed > 0 {
+			row[0].Text += fmt.Sprintf(" at %d", r.Fixed)
+		}
+		row[2].Color, row[3].Color = overColor(r.OverLag), overColor(r.OverAge)
+		rows = append(rows, row)
+		if r.Left > s.Objective.Lag {
+			left += fmt.Sprintf("%s%s still pending at the end\n", style.Paint(r.Scaler+": ", Yellow), report.Count(int(r.Left), "transaction"))
+		}
+	}
+	text += style.Table(rows, "ACTIONS", "MAX LAG", "MAX AGE", "P99 AGE", "OVER LAG") + style.wrapLines(left)
+	return style.print(w, text+s.charts(style))
 }
 
-// writeHead writes the trace, the workers and the objectives.
-func (s Simulation) writeHead(b *strings.Builder, style Style) {
+// head is the trace, the workers and the objectives.
+func (s Simulation) head(style Style) string {
 	origin := "recorded from " + s.Trace.Start.Format(time.RFC3339)
 	if s.Seed != nil {
 		origin = fmt.Sprintf("seed %d", *s.Seed)
 	}
-	fmt.Fprintf(b, "%s, %s: %s, %s, %s transactions\n", style.Paint(s.Trace.Name, Bold), origin, Brief(s.Trace.Duration()),
+	text := fmt.Sprintf("%s, %s: %s, %s, %s transactions\n", style.Paint(s.Trace.Name, Bold), origin, Brief(s.Trace.Duration()),
 		report.Count(s.Trace.Partitions, "partition"), compact(float64(s.Trace.Transactions())))
 	if s.Seeds > 1 {
-		fmt.Fprintf(b, "means of %d replays, from that seed on; the charts are of the first\n", s.Seeds)
+		text += fmt.Sprintf("means of %d replays, from that seed on; the charts are of the first\n", s.Seeds)
 	}
-	fmt.Fprintf(b, "workers: %.4g transactions/s a replica, start-up %s\n", s.Workers.Throughput, Brief(s.Workers.StartUp))
-	fmt.Fprintf(b, "objectives: a lag of %d, an age of %s\n", s.Objective.Lag, Brief(s.Objective.Age))
+	text += fmt.Sprintf("workers: %.4g transactions/s a replica, start-up %s\n", s.Workers.Throughput, Brief(s.Workers.StartUp))
+	text += fmt.Sprintf("objectives: a lag of %d, an age of %s\n", s.Objective.Lag, Brief(s.Objective.Age))
 	if s.Guessed > 0 {
-		fmt.Fprintf(b, "for %s no arrival rate was recorded: the last one before is used\n", Brief(s.Guessed))
+		text += fmt.Sprintf("for %s no arrival rate was recorded: the last one before is used\n", Brief(s.Guessed))
 	}
-	b.WriteString("\n")
-}
-
-// writeTable writes a line for each policy.
-func (s Simulation) writeTable(b *strings.Builder, style Style) {
-	rows := [][]Cell{Head("POLICY", ">REPLICA-HOURS", ">OVER LAG", ">OVER AGE", ">ACTIONS", ">MAX LAG", ">MAX AGE", ">P99 AGE")}
-	var left strings.Builder
-	for _, r := range s.Results {
-		name := r.Scaler
-		if r.Fixed > 0 {
-			name = fmt.Sprintf("%s at %d", r.Scaler, r.Fixed)
-		}
-		row := Row(name, fmt.Sprintf("%.1f", r.ReplicaHours), Brief(r.OverLag), Brief(r.OverAge), fmt.Sprint(r.Actions()),
-			fmt.Sprint(r.MaxLag), Brief(r.MaxAge), Brief(r.P99Age))
-		row[2].Color, row[3].Color = overColor(r.OverLag), overColor(r.OverAge)
-		rows = append(rows, row)
-		if r.Left > s.Objective.Lag {
-			fmt.Fprintf(&left, "%s%s still pending at the end\n", style.Paint(r.Scaler+": ", Yellow), report.Count(int(r.Left), "transaction"))
-		}
-	}
-	b.WriteString(style.Table(rows, "ACTIONS", "MAX LAG", "MAX AGE", "P99 AGE", "OVER LAG"))
-	b.WriteString(style.wrapLines(left.String()))
+	return text + "\n"
 }
 
 func overColor(d time.Duration) string {
@@ -113,28 +102,27 @@ func overColor(d time.Duration) string {
 	return Green
 }
 
-// writeCharts draws lag and replicas over time, with one scale for all policies.
-func (s Simulation) writeCharts(b *strings.Builder, style Style) {
-	lagHeight, replicasHeight := 8, 4
+// charts draws lag and replicas over time, with one scale for all policies.
+func (s Simulation) charts(style Style) (text string) {
+	height := 8 // of a lag; that of the replicas is half of it
 	if len(s.Results) > 1 {
-		lagHeight, replicasHeight = 4, 2
-	}
-	lags, replicas := make([][]Point, len(s.Results)), make([][]Point, len(s.Results))
-	most, highest := 0.0, 0.0
-	for i, r := range s.Results {
-		for _, p := range r.Series {
-			at := s.Trace.Start.Add(p.At)
-			lags[i], replicas[i] = append(lags[i], Point{at, float64(p.Lag)}), append(replicas[i], Point{at, float64(p.Desired)})
-			most, highest = max(most, float64(p.Lag)), max(highest, float64(p.Desired))
-		}
+		height = 4
 	}
 	end := s.Trace.Start.Add(s.Trace.Duration())
-	for i, r := range s.Results {
-		lag := Plot{
-			Title: r.Scaler + ": lag, and below it the replicas", Points: lags[i], Height: lagHeight, From: s.Trace.Start, To: end,
-			Untimed: true, Top: most, Limit: float64(s.Objective.Lag), Style: style,
+	lag := Plot{Height: height, From: s.Trace.Start, To: end, Untimed: true, Limit: float64(s.Objective.Lag), Style: style}
+	replicas := Plot{Height: height / 2, From: s.Trace.Start, To: end, Style: style}
+	for _, r := range s.Results {
+		for _, p := range r.Series {
+			lag.Top, replicas.Top = max(lag.Top, float64(p.Lag)), max(replicas.Top, float64(p.Desired))
 		}
-		count := Plot{Points: replicas[i], Height: replicasHeight, From: s.Trace.Start, To: end, Top: highest, Style: style}
-		b.WriteString("\n" + lag.String() + count.String())
 	}
+	for _, r := range s.Results {
+		lag.Title, lag.Points, replicas.Points = r.Scaler+": lag, and below it the replicas", nil, nil
+		for _, p := range r.Series {
+			at := s.Trace.Start.Add(p.At)
+			lag.Points, replicas.Points = append(lag.Points, Point{at, float64(p.Lag)}), append(replicas.Points, Point{at, float64(p.Desired)})
+		}
+		text += "\n" + lag.String() + replicas.String()
+	}
+	return text
 }
