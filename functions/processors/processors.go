@@ -10,8 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"sync"
+	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/functions/internal/problem"
@@ -42,15 +41,12 @@ type Handler struct {
 
 	reading    chan struct{} // holds one for each history that is read
 	simulating chan struct{} // holds one for a replay that runs
-
-	mu      sync.Mutex // held while the summary is encoded, so that who asks at once shares it
-	encoded uint64     // generation of the entries that the summary is of
-	summary *summary   // nil until somebody asks
+	started    int64         // tells the ETags of this process from those of others
 }
 
 // Register adds the routes to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {
-	h.reading = make(chan struct{}, maxReading)
+	h.reading, h.started = make(chan struct{}, maxReading), h.Now().UnixNano()
 	routes := map[string]http.HandlerFunc{
 		Route: h.all, RouteOne: h.one, RouteHistory: h.answered(h.reading, h.history), RouteReport: h.answered(h.reading, h.report),
 	}
@@ -102,55 +98,35 @@ func (h *Handler) answered(places chan struct{}, answer func(*http.Request) (any
 
 // all answers with everything there is, or what of it is asked for by name.
 func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	fields := query.Get("fields")
-	if !slices.Contains([]string{"", "summary", "trend"}, fields) {
-		problem.Write(w, r, h.Log, http.StatusBadRequest,
-			fmt.Sprintf("fields is %q; allowed are summary, which leaves the partitions out, and trend, which is the lag of the last hour", fields))
-		return
-	}
-	names := query["name"]
+	fields, names := r.URL.Query().Get("fields"), r.URL.Query()["name"]
 	switch {
 	case fields == "trend":
 		h.answered(h.reading, h.trend)(w, r)
 	case fields == "summary" && len(names) == 0:
-		s, err := h.summarized()
-		if err != nil {
-			h.unencodable(w, r, err)
-			return
+		processors, groups, generation := h.Current()
+		all, allGroups := make([]report.Stored, len(processors)), make([]report.StoredGroup, len(groups))
+		for i, e := range processors {
+			all[i] = e.Processor
 		}
-		h.writeSummary(w, r, s)
-	default:
+		for i, e := range groups {
+			allGroups[i] = e.Group
+		}
+		withoutPartitions(all)
+		h.writeList(w, r, fmt.Sprintf(`"%x-%x"`, h.started, generation), report.NewList(h.Now().UTC().Truncate(time.Millisecond), all, allGroups))
+	case fields == "summary" || fields == "":
 		all := h.List(r.Context(), names)
 		if fields == "summary" {
 			withoutPartitions(all.Processors)
 		}
-		h.writeList(w, r, all)
+		if tag, err := tagOf(all); err != nil {
+			h.unencodable(w, r, err)
+		} else {
+			h.writeList(w, r, tag, all)
+		}
+	default:
+		problem.Write(w, r, h.Log, http.StatusBadRequest,
+			fmt.Sprintf("fields is %q; allowed are summary, which leaves the partitions out, and trend, which is the lag of the last hour", fields))
 	}
-}
-
-// summarized is the summary of everything, encoded once until an entry changes.
-func (h *Handler) summarized() (*summary, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	processors, groups, generation := h.Current()
-	if h.summary != nil && generation == h.encoded {
-		return h.summary, nil
-	}
-	all := make([]report.Stored, len(processors))
-	for i, e := range processors {
-		all[i] = e.Processor
-	}
-	withoutPartitions(all)
-	allGroups := make([]report.StoredGroup, len(groups))
-	for i, e := range groups {
-		allGroups[i] = e.Group
-	}
-	encoded, err := encodeSummary(report.NewList(h.Now(), all, allGroups))
-	if err == nil {
-		h.summary, h.encoded = encoded, generation
-	}
-	return encoded, err
 }
 
 func withoutPartitions(all []report.Stored) {

@@ -21,33 +21,6 @@ const maxSimulated = 2_000_000
 // maxReplayed is the most samples that are read for a replay: those of a week, and some to spare.
 const maxReplayed = 50_000
 
-// simulation is what a policy would have made of what was recorded.
-type simulation struct {
-	Processor            string           `json:"processor"`
-	Policy               string           `json:"policy"`
-	Since                time.Time        `json:"since"` // first sample that is complete
-	Seconds              int64            `json:"seconds"`
-	GuessedSeconds       int64            `json:"guessedSeconds"` // without a recorded arrival rate
-	Partitions           int              `json:"partitions"`
-	ThroughputPerReplica float64          `json:"throughputPerReplica"` // transactions per second
-	ThroughputMeasured   bool             `json:"throughputMeasured"`   // whether that was recorded, or is a default
-	ReplicaHours         float64          `json:"replicaHours"`
-	MaxLag               int64            `json:"maxLag"`
-	MaxAgeSeconds        int64            `json:"maxAgeSeconds"`
-	P99AgeSeconds        int64            `json:"p99AgeSeconds"`
-	Actions              int              `json:"actions"`
-	Left                 int64            `json:"left"` // pending at the end
-	Series               []simulatedPoint `json:"series"`
-}
-
-// simulatedPoint has the greatest of each value from its time to the next.
-type simulatedPoint struct {
-	Time     time.Time `json:"time"`
-	Lag      int64     `json:"lag"`
-	Age      int64     `json:"changeAgeSeconds"`
-	Replicas int       `json:"desiredReplicas"`
-}
-
 // simulate answers with what a policy would have made of the samples with since <= time < until. One
 // replay runs at a time.
 func (h *Handler) simulate(r *http.Request) (any, error) {
@@ -113,22 +86,26 @@ func recorded(name string, samples []state.Sample) (simulate.Recording, error) {
 	return simulate.FromSamples(name, samples, 0)
 }
 
-func replay(recording simulate.Recording, policy simulate.Scaler) simulation {
+// object is a JSON object.
+type object = map[string]any
+
+// replay is what a policy would have made of a recording. since is its first complete sample, left
+// is pending at the end, and a point of the series has the greatest values until the next one.
+func replay(recording simulate.Recording, policy simulate.Scaler) object {
 	workers := simulate.DefaultWorkers()
 	if recording.Drain != nil {
-		workers.Throughput = *recording.Drain
+		workers.Throughput = *recording.Drain // else it is a default
 	}
 	result := simulate.Run(recording.Trace, workers, policy, simulate.Conditions{Seed: 1}, simulate.Objective{})
-	answer := simulation{
-		Processor: recording.Name, Policy: result.Scaler, Since: recording.Start, Seconds: int64(recording.Duration() / time.Second),
-		GuessedSeconds: int64(recording.Guessed / time.Second), Partitions: recording.Partitions,
-		ThroughputPerReplica: workers.Throughput, ThroughputMeasured: recording.Drain != nil,
-		ReplicaHours: result.ReplicaHours, MaxLag: result.MaxLag, MaxAgeSeconds: int64(result.MaxAge / time.Second),
-		P99AgeSeconds: int64(result.P99Age / time.Second), Actions: result.Actions(), Left: result.Left,
-		Series: make([]simulatedPoint, len(result.Series)),
-	}
+	series := make([]object, len(result.Series))
 	for i, p := range result.Series {
-		answer.Series[i] = simulatedPoint{recording.Start.Add(p.At), p.Lag, int64(p.Age / time.Second), p.Desired}
+		series[i] = object{"time": recording.Start.Add(p.At), "lag": p.Lag, "changeAgeSeconds": int64(p.Age / time.Second), "desiredReplicas": p.Desired}
 	}
-	return answer
+	return object{
+		"processor": recording.Name, "policy": result.Scaler, "since": recording.Start, "seconds": int64(recording.Duration() / time.Second),
+		"guessedSeconds": int64(recording.Guessed / time.Second), "partitions": recording.Partitions,
+		"throughputPerReplica": workers.Throughput, "throughputMeasured": recording.Drain != nil,
+		"replicaHours": result.ReplicaHours, "maxLag": result.MaxLag, "maxAgeSeconds": int64(result.MaxAge / time.Second),
+		"p99AgeSeconds": int64(result.P99Age / time.Second), "actions": result.Actions(), "left": result.Left, "series": series,
+	}
 }
