@@ -1,6 +1,10 @@
 package metrics
 
-import dto "github.com/prometheus/client_model/go"
+import (
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+)
 
 // labels are those of one series, by name. Series share them, since there may be hundreds of thousands.
 type labels []*dto.LabelPair
@@ -20,20 +24,16 @@ type row[T any] struct {
 	of T
 }
 
-// kind is one kind of series, of which each row has one if its value is known.
+// kind is one kind of series, of which each row has one if its value is known. It is a counter if its name
+// ends in _total, else a gauge.
 type kind[T any] struct {
 	name, help string
-	counter    bool // else it is a gauge
 	value      func(of T) (value float64, known bool)
 }
 
-func gauge[T any](name, help string, value func(T) (float64, bool)) kind[T] {
-	return kind[T]{name, help, false, value}
-}
-
-// value is a gauge of rows that are numbers.
-func value(name, help string) kind[float64] {
-	return gauge(name, help, func(v float64) (float64, bool) { return v, true })
+// single is one kind of series of rows that are numbers.
+func single(name, help string) []kind[float64] {
+	return []kind[float64]{{name, help, func(v float64) (float64, bool) { return v, true }}}
 }
 
 // each shows the series of some kinds, one kind after the other: together they take much memory. A kind
@@ -41,14 +41,14 @@ func value(name, help string) kind[float64] {
 func each[T any](show func(*dto.MetricFamily), kinds []kind[T], rows []row[T]) {
 	for _, k := range kinds {
 		f := &dto.MetricFamily{Name: &k.name, Help: &k.help, Type: dto.MetricType_GAUGE.Enum()}
-		if k.counter {
+		if strings.HasSuffix(k.name, "_total") {
 			f.Type = dto.MetricType_COUNTER.Enum()
 		}
 		for _, r := range rows {
 			v, known := k.value(r.of)
 			switch {
 			case !known:
-			case k.counter:
+			case *f.Type == dto.MetricType_COUNTER:
 				f.Metric = append(f.Metric, &dto.Metric{Label: r.labels, Counter: &dto.Counter{Value: &v}})
 			default:
 				f.Metric = append(f.Metric, &dto.Metric{Label: r.labels, Gauge: &dto.Gauge{Value: &v}})

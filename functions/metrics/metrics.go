@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
@@ -44,15 +45,12 @@ type Handler struct {
 
 // New makes a Handler with a registry of its own. It asks the store for nothing before the first scrape.
 func New(o Options) *Handler {
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "feedscale_build_info", Help: "1, labelled with the version of this build and of Go.",
-	}, []string{"version", "goversion"})
-	build.WithLabelValues(o.Version, runtime.Version()).Set(1)
-
-	h := &Handler{Options: o, ticks: newTicks(o.Processors), registry: prometheus.NewRegistry()}
-	h.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	h.registry.MustRegister(h.ticks.collectors()...)
-	return h
+	}, []string{"version", "goversion"}).WithLabelValues(o.Version, runtime.Version()).Set(1)
+	return &Handler{Options: o, ticks: newTicks(registry, o.Processors), registry: registry}
 }
 
 // show shows one family after the other.

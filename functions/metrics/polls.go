@@ -48,15 +48,9 @@ func (p *polls) add(s state.State) {
 		of = &polled{}
 		p.of[s.Processor] = of
 	}
-	for i, result := range pollResults {
-		if result == pollResult(s) {
-			of.polls[i]++
-		}
-	}
-	for i, direction := range directions {
-		if s.Decision != nil && s.Decision.Direction == direction {
-			of.decisions[i]++
-		}
+	of.polls[slices.Index(pollResults[:], pollResult(s))]++
+	if d := s.Decision; d != nil && slices.Contains(directions[:], d.Direction) {
+		of.decisions[slices.Index(directions[:], d.Direction)]++
 	}
 	of.requests += float64(s.Lag.Requests)
 	of.charge += s.Lag.Charge
@@ -65,15 +59,10 @@ func (p *polls) add(s state.State) {
 // show shows the series.
 func (p *polls) show(show func(*dto.MetricFamily)) {
 	total, decisions, requests, charge := p.rows()
-	counter := func(name, help string, rows []row[float64]) {
-		k := value(name, help)
-		k.counter = true
-		each(show, []kind[float64]{k}, rows)
-	}
-	counter("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete if a partition is unknown, failed if all of it is.", total)
-	counter("feedscale_decisions_total", "Decisions of this process on a processor, by the direction in which they move its replicas.", decisions)
-	counter("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once.", requests)
-	counter("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once.", charge)
+	each(show, single("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete if a partition is unknown, failed if all of it is."), total)
+	each(show, single("feedscale_decisions_total", "Decisions of this process on a processor, by the direction in which they move its replicas."), decisions)
+	each(show, single("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once."), requests)
+	each(show, single("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once."), charge)
 }
 
 // rows are copies of the counts, so that no tick waits for a scrape.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -33,50 +34,45 @@ func timestamp(t *time.Time) (float64, bool) {
 }
 
 // processorKinds are the kinds of series that a processor has. Its status has its own (showStatuses).
-func processorKinds() []kind[*overview.Entry] {
-	gauge := gauge[*overview.Entry]
-	return []kind[*overview.Entry]{
-		gauge("feedscale_processor_lag", "Pending transactions in LSNs, not documents, of the partitions that are known.",
-			func(e *overview.Entry) (float64, bool) { return number(e.Processor.Lag) }),
-		gauge("feedscale_processor_change_age_seconds", "Seconds since the oldest pending change was written; absent if nothing is pending.",
-			func(e *overview.Entry) (float64, bool) { return number(e.Processor.ChangeAgeSeconds) }),
-		gauge("feedscale_processor_partitions", "Partitions, the children of a split for their parent.",
-			func(e *overview.Entry) (float64, bool) { return number(e.Processor.PartitionCount) }),
-		gauge("feedscale_processor_partitions_with_lag", "Partitions known to have pending changes.",
-			func(e *overview.Entry) (float64, bool) { return number(e.Processor.PartitionsWithLag) }),
-		gauge("feedscale_processor_complete", "1 if no partition is unknown.",
-			func(e *overview.Entry) (float64, bool) { return flag(e.Processor.Complete), true }),
-		gauge("feedscale_processor_desired_replicas", "Replicas that were decided.",
-			decided(func(d *scaling.Decision) float64 { return float64(d.Replicas) })),
-		gauge("feedscale_processor_metric_value", "What a scaler with the threshold as its target is told: the lag, capped.",
-			decided(func(d *scaling.Decision) float64 { return float64(d.MetricValue) })),
-		gauge("feedscale_processor_active", "1 if the processor has to be kept above zero replicas.",
-			decided(func(d *scaling.Decision) float64 { return flag(d.Active) })),
-		gauge("feedscale_processor_paused", "1 if decisions are not published.",
-			func(e *overview.Entry) (float64, bool) { return flag(e.Processor.Paused), wasPolled(e) }),
-		gauge("feedscale_processor_arrival_per_second", "Transactions that arrive per second, if the last poll could tell.",
-			func(e *overview.Entry) (float64, bool) { return number(e.Processor.ArrivalPerSecond) }),
-		gauge("feedscale_processor_drain_per_replica_per_second", "Transactions that one replica works off per second, as measured last.",
-			func(e *overview.Entry) (float64, bool) { return number(e.Processor.DrainPerReplica) }),
-		gauge("feedscale_processor_catch_up_seconds", "Seconds until the lag is worked off by the replicas that were decided; +Inf is never.",
-			func(e *overview.Entry) (float64, bool) { return number(e.CatchUp) }),
-		gauge("feedscale_processor_last_poll_timestamp_seconds", "When the processor was last polled, whatever came of it.",
-			func(e *overview.Entry) (float64, bool) { return timestamp(e.Processor.AttemptedAt) }),
-		gauge("feedscale_processor_last_measured_timestamp_seconds", "When a poll last measured something of the processor.",
-			func(e *overview.Entry) (float64, bool) { return timestamp(e.Processor.PolledAt) }),
-		gauge("feedscale_processor_failed_polls", "Polls in a row, up to the last one, that measured nothing of the processor.",
-			func(e *overview.Entry) (float64, bool) { return float64(e.Processor.FailedPolls), wasPolled(e) }),
-		gauge("feedscale_processor_poll_requests", "HTTP requests that the last poll made to Cosmos DB; a shared one counts once.",
-			func(e *overview.Entry) (float64, bool) { return float64(e.Processor.Requests), wasPolled(e) }),
-		gauge("feedscale_processor_poll_request_charge", "Request units that the last poll spent at Cosmos DB; a shared request counts once.",
-			func(e *overview.Entry) (float64, bool) { return e.Processor.RequestCharge, wasPolled(e) }),
-		{
-			"feedscale_processor_events_total", "Scale events made for the processor since its state began: the sequence of the last one.", true,
-			func(e *overview.Entry) (float64, bool) { return float64(e.Processor.Sequence), true },
-		},
-		gauge("feedscale_outbox_events", "Scale events that wait to be published.",
-			func(e *overview.Entry) (float64, bool) { return float64(e.Processor.Outbox.Count), true }),
-	}
+var processorKinds = []kind[*overview.Entry]{
+	{"feedscale_processor_lag", "Pending transactions in LSNs, not documents, of the partitions that are known.",
+		func(e *overview.Entry) (float64, bool) { return number(e.Processor.Lag) }},
+	{"feedscale_processor_change_age_seconds", "Seconds since the oldest pending change was written; absent if nothing is pending.",
+		func(e *overview.Entry) (float64, bool) { return number(e.Processor.ChangeAgeSeconds) }},
+	{"feedscale_processor_partitions", "Partitions, the children of a split for their parent.",
+		func(e *overview.Entry) (float64, bool) { return number(e.Processor.PartitionCount) }},
+	{"feedscale_processor_partitions_with_lag", "Partitions known to have pending changes.",
+		func(e *overview.Entry) (float64, bool) { return number(e.Processor.PartitionsWithLag) }},
+	{"feedscale_processor_complete", "1 if no partition is unknown.",
+		func(e *overview.Entry) (float64, bool) { return flag(e.Processor.Complete), true }},
+	{"feedscale_processor_desired_replicas", "Replicas that were decided.",
+		decided(func(d *scaling.Decision) float64 { return float64(d.Replicas) })},
+	{"feedscale_processor_metric_value", "What a scaler with the threshold as its target is told: the lag, capped.",
+		decided(func(d *scaling.Decision) float64 { return float64(d.MetricValue) })},
+	{"feedscale_processor_active", "1 if the processor has to be kept above zero replicas.",
+		decided(func(d *scaling.Decision) float64 { return flag(d.Active) })},
+	{"feedscale_processor_paused", "1 if decisions are not published.",
+		func(e *overview.Entry) (float64, bool) { return flag(e.Processor.Paused), wasPolled(e) }},
+	{"feedscale_processor_arrival_per_second", "Transactions that arrive per second, if the last poll could tell.",
+		func(e *overview.Entry) (float64, bool) { return number(e.Processor.ArrivalPerSecond) }},
+	{"feedscale_processor_drain_per_replica_per_second", "Transactions that one replica works off per second, as measured last.",
+		func(e *overview.Entry) (float64, bool) { return number(e.Processor.DrainPerReplica) }},
+	{"feedscale_processor_catch_up_seconds", "Seconds until the lag is worked off by the replicas that were decided; +Inf is never.",
+		func(e *overview.Entry) (float64, bool) { return number(e.CatchUp) }},
+	{"feedscale_processor_last_poll_timestamp_seconds", "When the processor was last polled, whatever came of it.",
+		func(e *overview.Entry) (float64, bool) { return timestamp(e.Processor.AttemptedAt) }},
+	{"feedscale_processor_last_measured_timestamp_seconds", "When a poll last measured something of the processor.",
+		func(e *overview.Entry) (float64, bool) { return timestamp(e.Processor.PolledAt) }},
+	{"feedscale_processor_failed_polls", "Polls in a row, up to the last one, that measured nothing of the processor.",
+		func(e *overview.Entry) (float64, bool) { return float64(e.Processor.FailedPolls), wasPolled(e) }},
+	{"feedscale_processor_poll_requests", "HTTP requests that the last poll made to Cosmos DB; a shared one counts once.",
+		func(e *overview.Entry) (float64, bool) { return float64(e.Processor.Requests), wasPolled(e) }},
+	{"feedscale_processor_poll_request_charge", "Request units that the last poll spent at Cosmos DB; a shared request counts once.",
+		func(e *overview.Entry) (float64, bool) { return e.Processor.RequestCharge, wasPolled(e) }},
+	{"feedscale_processor_events_total", "Scale events made for the processor since its state began: the sequence of the last one.",
+		func(e *overview.Entry) (float64, bool) { return float64(e.Processor.Sequence), true }},
+	{"feedscale_outbox_events", "Scale events that wait to be published.",
+		func(e *overview.Entry) (float64, bool) { return float64(e.Processor.Outbox.Count), true }},
 }
 
 // wasPolled tells whether the processor ever was.
@@ -93,50 +89,41 @@ func decided(value func(*scaling.Decision) float64) func(*overview.Entry) (float
 }
 
 // groupKinds are the kinds of series that a group has.
-func groupKinds() []kind[report.Group] {
-	gauge := gauge[report.Group]
-	return []kind[report.Group]{
-		gauge("feedscale_group_lag", "Pending transactions in LSNs, not documents, of the members that are known.",
-			func(g report.Group) (float64, bool) { return number(g.Lag) }),
-		gauge("feedscale_group_change_age_seconds", "Seconds since the oldest pending change of the members was written; absent if nothing is pending.",
-			func(g report.Group) (float64, bool) { return number(g.ChangeAgeSeconds) }),
-		gauge("feedscale_group_complete", "1 if nothing of the members is unknown.",
-			func(g report.Group) (float64, bool) { return flag(g.Complete), len(g.Members) > 0 }),
-		gauge("feedscale_group_desired_replicas", "Replicas that were decided for the group: the most that a member asks for.",
-			func(g report.Group) (float64, bool) { return number(g.DesiredReplicas) }),
-		gauge("feedscale_group_active", "1 if the group has to be kept above zero replicas.",
-			func(g report.Group) (float64, bool) { return flag(g.Active != nil && *g.Active), g.Active != nil }),
-		gauge("feedscale_group_members", "Processors that the last decision was made of.",
-			func(g report.Group) (float64, bool) { return float64(len(g.Members)), len(g.Members) > 0 }),
-	}
+var groupKinds = []kind[report.Group]{
+	{"feedscale_group_lag", "Pending transactions in LSNs, not documents, of the members that are known.",
+		func(g report.Group) (float64, bool) { return number(g.Lag) }},
+	{"feedscale_group_change_age_seconds", "Seconds since the oldest pending change of the members was written; absent if nothing is pending.",
+		func(g report.Group) (float64, bool) { return number(g.ChangeAgeSeconds) }},
+	{"feedscale_group_complete", "1 if nothing of the members is unknown.",
+		func(g report.Group) (float64, bool) { return flag(g.Complete), len(g.Members) > 0 }},
+	{"feedscale_group_desired_replicas", "Replicas that were decided for the group: the most that a member asks for.",
+		func(g report.Group) (float64, bool) { return number(g.DesiredReplicas) }},
+	{"feedscale_group_active", "1 if the group has to be kept above zero replicas.",
+		func(g report.Group) (float64, bool) { return flag(g.Active != nil && *g.Active), g.Active != nil }},
+	{"feedscale_group_members", "Processors that the last decision was made of.",
+		func(g report.Group) (float64, bool) { return float64(len(g.Members)), len(g.Members) > 0 }},
 }
 
 // throughputKinds are the kinds of series that a container has whose throughput follows a processor.
-func throughputKinds() []kind[report.Throughput] {
-	gauge := gauge[report.Throughput]
-	return []kind[report.Throughput]{
-		gauge("feedscale_throughput_provisioned_request_units_per_second", "Request units a second that the container had when it was read last; of autoscaled throughput the maximum.",
-			func(t report.Throughput) (float64, bool) { return number(t.Provisioned) }),
-		gauge("feedscale_throughput_desired_request_units_per_second", "Request units a second that are recommended, or to be provisioned.",
-			func(t report.Throughput) (float64, bool) { return number(t.Desired) }),
-		gauge("feedscale_throughput_needed_request_units_per_second", "Request units a second that the replicas need, before every bound.",
-			func(t report.Throughput) (float64, bool) { return number(t.Needed) }),
-		gauge("feedscale_throughput_found_request_units_per_second", "Request units a second before the first change; absent if nothing was changed.",
-			func(t report.Throughput) (float64, bool) { return number(t.Found) }),
-		gauge("feedscale_throughput_at_limit", "1 if the replicas need more than the container may be raised to.",
-			func(t report.Throughput) (float64, bool) { return flag(t.AtLimit), true }),
-	}
+var throughputKinds = []kind[report.Throughput]{
+	{"feedscale_throughput_provisioned_request_units_per_second", "Request units a second that the container had when it was read last; of autoscaled throughput the maximum.",
+		func(t report.Throughput) (float64, bool) { return number(t.Provisioned) }},
+	{"feedscale_throughput_desired_request_units_per_second", "Request units a second that are recommended, or to be provisioned.",
+		func(t report.Throughput) (float64, bool) { return number(t.Desired) }},
+	{"feedscale_throughput_needed_request_units_per_second", "Request units a second that the replicas need, before every bound.",
+		func(t report.Throughput) (float64, bool) { return number(t.Needed) }},
+	{"feedscale_throughput_found_request_units_per_second", "Request units a second before the first change; absent if nothing was changed.",
+		func(t report.Throughput) (float64, bool) { return number(t.Found) }},
+	{"feedscale_throughput_at_limit", "1 if the replicas need more than the container may be raised to.",
+		func(t report.Throughput) (float64, bool) { return flag(t.AtLimit), true }},
 }
 
 // partitionKinds are the kinds of series that a partition has, if they are wanted. Its status has its own.
-func partitionKinds() []kind[*report.Partition] {
-	gauge := gauge[*report.Partition]
-	return []kind[*report.Partition]{
-		gauge("feedscale_partition_lag", "Pending transactions of a partition, in LSNs.",
-			func(p *report.Partition) (float64, bool) { return number(p.Lag) }),
-		gauge("feedscale_partition_change_age_seconds", "Seconds since the oldest pending change of a partition was written; absent if nothing is pending.",
-			func(p *report.Partition) (float64, bool) { return number(p.ChangeAgeSeconds) }),
-	}
+var partitionKinds = []kind[*report.Partition]{
+	{"feedscale_partition_lag", "Pending transactions of a partition, in LSNs.",
+		func(p *report.Partition) (float64, bool) { return number(p.Lag) }},
+	{"feedscale_partition_change_age_seconds", "Seconds since the oldest pending change of a partition was written; absent if nothing is pending.",
+		func(p *report.Partition) (float64, bool) { return number(p.ChangeAgeSeconds) }},
 }
 
 // stored shows the series of what is stored. What cannot be read has none.
@@ -146,29 +133,25 @@ func (h *Handler) stored(show func(*dto.MetricFamily)) {
 	var ofProcessors []row[*overview.Entry]
 	var ofGroups []row[report.Group]
 	var ofThroughput []row[report.Throughput]
-	for i, e := range processors {
-		if e.Err != nil {
+	for _, e := range slices.Concat(processors, groups) {
+		processor, group := e.Processor.Name, e.Group.Name
+		switch {
+		case e.Err != nil:
 			read = 0
-			continue
+		case group != "":
+			ofGroups = append(ofGroups, row[report.Group]{labelled("group", group), e.Group.Group})
+		default:
+			ofProcessors = append(ofProcessors, row[*overview.Entry]{labelled("processor", processor), e})
 		}
-		name := h.Processors[i].Name
-		ofProcessors = append(ofProcessors, row[*overview.Entry]{labelled("processor", name), e})
 		for _, t := range e.Processor.Throughput {
-			ofThroughput = append(ofThroughput, row[report.Throughput]{labelled("account", t.Account, "container", t.Container, "processor", name), t})
+			ofThroughput = append(ofThroughput, row[report.Throughput]{labelled("account", t.Account, "container", t.Container, "processor", processor), t})
 		}
 	}
-	for i, e := range groups {
-		if e.Err != nil {
-			read = 0
-			continue
-		}
-		ofGroups = append(ofGroups, row[report.Group]{labelled("group", h.Groups[i].Name), e.Group.Group})
-	}
-	each(show, []kind[float64]{value("feedscale_state_readable", "1 if the state of every processor and group could be read; one that could not has no series.")},
+	each(show, single("feedscale_state_readable", "1 if the state of every processor and group could be read; one that could not has no series."),
 		[]row[float64]{{nil, read}})
-	each(show, processorKinds(), ofProcessors)
-	each(show, groupKinds(), ofGroups)
-	each(show, throughputKinds(), ofThroughput)
+	each(show, processorKinds, ofProcessors)
+	each(show, groupKinds, ofGroups)
+	each(show, throughputKinds, ofThroughput)
 	showStatuses(show, ofProcessors)
 	if h.Partitions {
 		showPartitions(show, ofProcessors)
@@ -185,7 +168,7 @@ func showStatuses(show func(*dto.MetricFamily), processors []row[*overview.Entry
 			rows = append(rows, row[float64]{labels{p.labels[0], label}, flag(p.of.Processor.Status == status)})
 		}
 	}
-	each(show, []kind[float64]{value("feedscale_processor_status", "1 for the status that the processor is in, the worst of its partitions; 0 for the others.")}, rows)
+	each(show, single("feedscale_processor_status", "1 for the status that the processor is in, the worst of its partitions; 0 for the others."), rows)
 }
 
 // showPartitions shows the series of each partition.
@@ -200,6 +183,6 @@ func showPartitions(show func(*dto.MetricFamily), processors []row[*overview.Ent
 			statuses = append(statuses, row[float64]{append(l, labelled("status", string(partitions[i].Status))...), 1})
 		}
 	}
-	each(show, partitionKinds(), rows)
-	each(show, []kind[float64]{value("feedscale_partition_status", "1, labelled with the status that the partition is in.")}, statuses)
+	each(show, partitionKinds, rows)
+	each(show, single("feedscale_partition_status", "1, labelled with the status that the partition is in."), statuses)
 }

@@ -5,21 +5,11 @@ import (
 	"time"
 )
 
-// Durations collects how long a tick waited for each account, the store and the queue. The zero
-// value is empty. It is safe for concurrent use.
+// Durations keeps the longest of a tick's waits for accounts, the store and the queue. The zero value
+// has none. It is safe for concurrent use.
 type Durations struct {
-	mu   sync.Mutex
-	took map[string]time.Duration
-}
-
-// Add records one wait. Of several waits for the same name, the longest counts.
-func (d *Durations) Add(who string, took time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.took == nil {
-		d.took = make(map[string]time.Duration)
-	}
-	d.took[who] = max(d.took[who], took)
+	mu      sync.Mutex
+	longest Took
 }
 
 // Took is how long a tick waited for one of them.
@@ -28,14 +18,18 @@ type Took struct {
 	Time time.Duration
 }
 
-// Longest returns the longest wait; zero if there was none.
-func (d *Durations) Longest() (longest Took) {
+// Add adds one wait.
+func (d *Durations) Add(who string, took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for who, took := range d.took {
-		if took > longest.Time {
-			longest = Took{who, took}
-		}
+	if took > d.longest.Time {
+		d.longest = Took{who, took}
 	}
-	return longest
+}
+
+// Longest returns the longest wait; zero if there was none.
+func (d *Durations) Longest() Took {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.longest
 }

@@ -33,24 +33,22 @@ func (o *Overview) List(ctx context.Context, names []string) report.List {
 		})
 	}
 	_ = loads.Wait() // none fails for all
-	o.tellUnread(rows)
-	processors, groups := []report.Stored{}, []report.StoredGroup{}
+	var errs []error
+	all := report.List{Processors: []report.Stored{}, Groups: []report.StoredGroup{}}
 	for i, s := range asked {
+		if rows[i].Err != nil {
+			errs = append(errs, rows[i].Err)
+		}
 		if s.kind == group {
-			groups = append(groups, report.NewStoredGroup(rows[i]))
+			all.Groups = append(all.Groups, report.NewStoredGroup(rows[i]))
 		} else {
-			processors = append(processors, report.NewStored(rows[i]))
+			all.Processors = append(all.Processors, report.NewStored(rows[i]))
 		}
 	}
-	return report.NewList(now, processors, groups)
-}
-
-// tellUnread logs once how many rows could not be read, with the error of the first.
-func (o *Overview) tellUnread(rows []report.Lookup) {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r report.Lookup) bool { return r.Err == nil })
-	if len(rows) > 0 {
-		o.Log.Error("the state cannot be read", "rows", len(rows), "error", rows[0].Err.Error())
+	if len(names) == 0 {
+		o.say(errs)
 	}
+	return report.NewList(now, all.Processors, all.Groups)
 }
 
 // load looks a row up.

@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -69,8 +70,8 @@ type Overview struct {
 	NeverPolled string // why nothing is ever polled; "" if nothing keeps it from that
 	Partitions  bool   // whether entries have the partitions, of which there may be many
 
-	reading sync.Mutex // held while rows are read, so that those who ask at once read once
-	broken  bool       // the last look could not read every row
+	reading sync.Mutex  // held while rows are read, so that those who ask at once read once
+	broken  atomic.Bool // the last look could not read every row
 
 	mu         sync.Mutex
 	slots      []*slot // as configured, the processors first; nil until somebody asks
@@ -100,10 +101,13 @@ func (o *Overview) Current() (processors, groups []*Entry, generation uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	entries := make([]*Entry, len(o.slots))
+	var errs []error
 	for i, s := range o.slots {
-		entries[i] = s.entry
+		if entries[i] = s.entry; s.entry.Err != nil {
+			errs = append(errs, s.entry.Err)
+		}
 	}
-	o.say(entries)
+	o.say(errs)
 	return entries[:len(o.Processors)], entries[len(o.Processors):], o.generation
 }
 
@@ -128,9 +132,7 @@ func (o *Overview) all() []*slot {
 // find returns the slot of a processor or group; nil if none is configured.
 func (o *Overview) find(name string) *slot {
 	o.all()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.byName[name]
+	return o.byName[name] // which does not change any more
 }
 
 // expired reports whether the row of a slot has to be read, and how often this process has written it.
@@ -189,22 +191,12 @@ func (o *Overview) newEntry(s *slot, found report.Lookup, now time.Time) (*Entry
 	return e, until
 }
 
-// say logs once that rows cannot be read, and once that all can be.
-func (o *Overview) say(entries []*Entry) {
-	var unread int
-	var first error
-	for _, e := range entries {
-		if e.Err != nil {
-			if unread++; first == nil {
-				first = e.Err
-			}
-		}
-	}
-	switch {
-	case unread > 0 && !o.broken:
-		o.Log.Error("the list and the metrics lack processors whose state cannot be read", "unread", unread, "of", len(entries), "error", first.Error())
-	case unread == 0 && o.broken:
+// say logs once that rows cannot be read, with the error of the first, and once that all can be.
+func (o *Overview) say(errs []error) {
+	broken := len(errs) > 0
+	if was := o.broken.Swap(broken); broken && !was {
+		o.Log.Error("the list and the metrics lack processors whose state cannot be read", "unread", len(errs), "of", len(o.Processors)+len(o.Groups), "error", errs[0].Error())
+	} else if was && !broken {
 		o.Log.Info("the list and the metrics have every processor again")
 	}
-	o.broken = unread > 0
 }
