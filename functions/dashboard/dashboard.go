@@ -102,7 +102,7 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", h.policy)
 	header.Set("Referrer-Policy", "no-referrer") // the address may hold the function key
-	err := compression.Send(w, r, h.tag, len(h.page), func(to io.Writer) error {
+	err := compression.Send(w, r, h.tag, func(to io.Writer) error {
 		_, err := to.Write(h.page)
 		return err
 	})

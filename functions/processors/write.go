@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"io"
-	"math"
 	"net/http"
 
 	"github.com/feedscale/feedscale/functions/internal/compression"
@@ -20,7 +19,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, body any) {
 		return
 	}
 	sum := sha256.Sum256(text)
-	h.send(w, r, compression.TagOf(sum[:]), len(text), func(to io.Writer) error {
+	h.send(w, r, compression.TagOf(sum[:]), func(to io.Writer) error {
 		_, err := to.Write(text)
 		return err
 	})
@@ -35,13 +34,13 @@ func tagOf(all report.List) (string, error) {
 
 // writeList answers with a list, an entry at a time.
 func (h *Handler) writeList(w http.ResponseWriter, r *http.Request, tag string, all report.List) {
-	h.send(w, r, tag, math.MaxInt, func(to io.Writer) error { return report.WriteObject(to, all.Fields()) })
+	h.send(w, r, tag, func(to io.Writer) error { return report.WriteObject(to, all.Fields()) })
 }
 
-// send answers with JSON, so many bytes.
-func (h *Handler) send(w http.ResponseWriter, r *http.Request, tag string, length int, write func(io.Writer) error) {
+// send answers with JSON.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, tag string, write func(io.Writer) error) {
 	w.Header().Set("Content-Type", "application/json")
-	if err := compression.Send(w, r, tag, length, write); err != nil {
+	if err := compression.Send(w, r, tag, write); err != nil {
 		h.Log.Debug("a caller went away before its answer", "error", err.Error())
 	}
 }

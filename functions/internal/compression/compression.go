@@ -13,18 +13,15 @@ import (
 	"strings"
 )
 
-// from is the length from which on an answer is worth compressing, in bytes.
-const from = 1024
-
 // TagOf returns the ETag of a text whose SHA-256 is sum.
 func TagOf(sum []byte) string { return `"` + hex.EncodeToString(sum[:12]) + `"` }
 
-// Send answers with what write writes, so many bytes, or with 304 if the caller has what the tag names. The header
-// Content-Type is set by then. An error says that the caller went away.
+// Send answers with what write writes, or with 304 if the caller has what the tag names. The header Content-Type is
+// set by then. An error says that the caller went away.
 //
 // No proxy may keep the answer (private), since it was given for a key. A browser may, and asks each time
 // whether it is still right (no-cache), since a scaler that reads a kept answer acts on an old number.
-func Send(w http.ResponseWriter, r *http.Request, tag string, length int, write func(io.Writer) error) error {
+func Send(w http.ResponseWriter, r *http.Request, tag string, write func(io.Writer) error) error {
 	header := w.Header()
 	header.Set("ETag", tag)
 	header.Set("Cache-Control", "private, no-cache")
@@ -37,9 +34,6 @@ func Send(w http.ResponseWriter, r *http.Request, tag string, length int, write 
 		header.Del("Content-Type")
 		w.WriteHeader(http.StatusNotModified)
 		return nil
-	}
-	if length < from {
-		return write(w)
 	}
 	to, end := Answer(w, r)
 	return cmp.Or(write(to), end())
