@@ -2,7 +2,7 @@
 //
 // It has two kinds of series. Those named feedscale_processor_*, _group_*, _throughput_* and _partition_*, and
 // feedscale_outbox_events, come from the state store (stored.go): every instance of a Functions app answers the
-// same. All others are counted in this process as its ticks happen (ticks.go, polls.go), begin at zero with it,
+// same. All others are counted in this process as its ticks happen (ticks.go), begin at zero with it,
 // and are those of the instance that answers. What is unknown has no series; it is never zero. Labels are bounded
 // by the configuration. Leases, of which there may be any number, are labels only if that is asked for.
 //

@@ -2,14 +2,19 @@ package metrics
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -108,4 +113,80 @@ func (p publisher) Publish(ctx context.Context, body []byte) error {
 		p.ticks.published.Inc()
 	}
 	return err
+}
+
+// polls counts what this process has polled of each processor. There may be thousands, and a vector of the
+// library's takes many times the memory.
+type polls struct {
+	mu sync.Mutex
+	of map[string]*polled
+}
+
+// polled are the counts of one processor: of its polls by result, and of its decisions by direction.
+type polled struct {
+	polls, decisions map[string]float64
+	requests, charge float64
+}
+
+func newPolled() *polled {
+	return &polled{
+		polls:     map[string]float64{resultComplete: 0, resultIncomplete: 0, resultFailed: 0},
+		decisions: map[string]float64{string(scaling.Out): 0, string(scaling.In): 0, string(scaling.None): 0},
+	}
+}
+
+func newPolls(processors []overview.Subject) *polls {
+	p := &polls{of: make(map[string]*polled, len(processors))}
+	for _, s := range processors {
+		p.of[s.Name] = newPolled()
+	}
+	return p
+}
+
+// add counts a poll. It is safe for concurrent use.
+func (p *polls) add(s state.State) {
+	result := resultFailed
+	if s.Lag.Complete() {
+		result = resultComplete
+	} else if s.Lag.Known() {
+		result = resultIncomplete
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of[s.Processor] == nil {
+		p.of[s.Processor] = newPolled()
+	}
+	of := p.of[s.Processor]
+	of.polls[result]++
+	if s.Decision != nil {
+		of.decisions[string(s.Decision.Direction)]++
+	}
+	of.requests += float64(s.Lag.Requests)
+	of.charge += s.Lag.Charge
+}
+
+// show shows the series.
+func (p *polls) show(show func(*dto.MetricFamily)) {
+	total, decisions, requests, charge := p.rows()
+	each(show, single("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete if a partition is unknown, failed if all of it is."), total)
+	each(show, single("feedscale_decisions_total", "Decisions of this process on a processor, by the direction in which they move its replicas."), decisions)
+	each(show, single("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once."), requests)
+	each(show, single("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once."), charge)
+}
+
+// rows are copies of the counts, so that no tick waits for a scrape.
+func (p *polls) rows() (total, decisions, requests, charge []row[float64]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.of)) {
+		of, named := p.of[name], labelled("processor", name)
+		for _, result := range slices.Sorted(maps.Keys(of.polls)) {
+			total = append(total, row[float64]{labels{named[0], labelled("result", result)[0]}, of.polls[result]})
+		}
+		for _, direction := range slices.Sorted(maps.Keys(of.decisions)) {
+			decisions = append(decisions, row[float64]{labels{labelled("direction", direction)[0], named[0]}, of.decisions[direction]})
+		}
+		requests, charge = append(requests, row[float64]{named, of.requests}), append(charge, row[float64]{named, of.charge})
+	}
+	return total, decisions, requests, charge
 }

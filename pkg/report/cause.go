@@ -12,16 +12,12 @@ import (
 // Cause is a failure of one account, container, queue or store, with the processors and groups that
 // it affects (docs/status.md, Causes).
 type Cause struct {
-	// what fails, since when and how, on one line without a full stop
-	Sentence string     `json:"sentence"`
-	Remedy   string     `json:"remedy"` // what to do about it
-	Since    *time.Time `json:"since"`  // when it was first seen; null if unknown
-	// it does not cause the failures of these, such as a wrong clock
-	Beside bool `json:"beside"`
-	// it is shown first: it affects several, or what all of them use
-	Shared bool `json:"shared"`
-	// the affected processors and groups, in the order of the list
-	Names []string `json:"names"`
+	Sentence string     `json:"sentence"` // what fails, since when and how, without a full stop
+	Remedy   string     `json:"remedy"`   // what to do about it
+	Since    *time.Time `json:"since"`    // when it was first seen; null if unknown
+	Beside   bool       `json:"beside"`   // it does not cause their failures, such as a wrong clock
+	Shared   bool       `json:"shared"`   // it affects several, or what all of them use
+	Names    []string   `json:"names"`    // the affected, in the order of the list
 }
 
 // trouble is a Cause while its list is read.
@@ -37,7 +33,8 @@ func Causes(l List) []Cause {
 	var found []*trouble
 	note := func(name string, causes []changefeed.Cause) {
 		for _, c := range causes {
-			at := slices.IndexFunc(found, func(t *trouble) bool { return t.Of == c.Of && t.Says == c.Says && t.Effect == c.Effect })
+			same := func(t *trouble) bool { return t.Of == c.Of && t.Says == c.Says && t.Effect == c.Effect }
+			at := slices.IndexFunc(found, same)
 			if at < 0 {
 				at, found = len(found), append(found, &trouble{Cause: c, parts: map[string]bool{}})
 			}
@@ -77,18 +74,16 @@ func (t *trouble) shown(now time.Time) Cause {
 	if len(t.names) > 1 {
 		who = Count(len(t.names), "processor")
 	}
-	return Cause{
-		Sentence: fmt.Sprintf("%s %s%s: %s %s", what, t.Says, since, who, t.Effect), Remedy: t.Remedy, Since: timeOf(t.Since), Beside: t.Beside,
-		Shared: len(t.names) > 1 || t.Beside || t.Effect == changefeed.Unpublished || t.Effect == changefeed.Unread, Names: t.names,
-	}
+	shared := len(t.names) > 1 || t.Beside || t.Effect == changefeed.Unpublished || t.Effect == changefeed.Unread
+	sentence := fmt.Sprintf("%s %s%s: %s %s", what, t.Says, since, who, t.Effect)
+	return Cause{Sentence: sentence, Remedy: t.Remedy, Since: timeOf(t.Since), Beside: t.Beside, Shared: shared, Names: t.names}
 }
 
 // Outbox says which events of a processor or a group are not published yet.
 type Outbox struct {
 	Count  int        `json:"count"`  // events
 	Oldest *time.Time `json:"oldest"` // when the oldest was decided; null if none waits
-	// why the last tick did not publish; null if it did, or if nothing waits
-	Error *string `json:"error"`
+	Error  *string    `json:"error"`  // why the last tick did not publish; null if it did
 }
 
 func outboxOf(l Lookup) Outbox {

@@ -23,9 +23,8 @@ import (
 // Subject is what the views of a processor and of a group have in common. Their JSON always has
 // every field; null is unknown (docs/operate.md).
 type Subject struct {
-	Lag *int64 `json:"lag"` // pending transactions; of a group, of its members that are known
-	// of the oldest pending change; null also if nothing is pending
-	ChangeAgeSeconds *int64             `json:"changeAgeSeconds"`
+	Lag              *int64             `json:"lag"`              // pending transactions that are known
+	ChangeAgeSeconds *int64             `json:"changeAgeSeconds"` // null also if nothing is pending
 	MetricValue      *int64             `json:"metricValue"`
 	Active           *bool              `json:"active"`
 	DesiredReplicas  *int               `json:"desiredReplicas"`
@@ -33,11 +32,9 @@ type Subject struct {
 	Complete         bool               `json:"complete"` // nothing is unknown
 	Status           changefeed.Status  `json:"status"`   // the worst of the partitions or members
 	Error            *string            `json:"error"`
-	// the most urgent first; nil in an answer of a release without findings
-	Findings []Finding        `json:"findings"`
-	Reasons  []scaling.Reason `json:"reasons"`
-	// of the containers whose throughput follows it
-	Throughput []Throughput `json:"throughput"`
+	Findings         []Finding          `json:"findings"` // nil in an answer of a release without them
+	Reasons          []scaling.Reason   `json:"reasons"`
+	Throughput       []Throughput       `json:"throughput"` // of the containers that follow it
 }
 
 // Processor is the view of a processor, in the terminal and over HTTP.
@@ -45,38 +42,31 @@ type Processor struct {
 	Name  string  `json:"name"`
 	Group *string `json:"group"` // its group; null if it is in none
 	Subject
-	PartitionCount    *int `json:"partitionCount"`
-	PartitionsWithLag *int `json:"partitionsWithLag"`
-	// keys that no lease covers; null until they were checked once
-	Uncovered []changefeed.Range `json:"uncovered"`
-	// leases that were replaced after a split or merge, and not deleted
-	Leftover []string `json:"leftover"`
-	// how long the container keeps a change; null = for ever, or unknown
-	RetentionSeconds *int64      `json:"retentionSeconds"`
-	RequestCharge    float64     `json:"requestCharge"` // request units of the last poll
-	Requests         int         `json:"requests"`
-	Partitions       []Partition `json:"partitions"`
+	PartitionCount    *int               `json:"partitionCount"`
+	PartitionsWithLag *int               `json:"partitionsWithLag"`
+	Uncovered         []changefeed.Range `json:"uncovered"`        // by leases; null until it was checked once
+	Leftover          []string           `json:"leftover"`         // leases that others replaced
+	RetentionSeconds  *int64             `json:"retentionSeconds"` // of a change; null = for ever, or unknown
+	RequestCharge     float64            `json:"requestCharge"`    // request units of the last poll
+	Requests          int                `json:"requests"`
+	Partitions        []Partition        `json:"partitions"`
 }
 
 // Partition is the view of one lease.
 type Partition struct {
-	Lease            string            `json:"lease"`
-	Range            *changefeed.Range `json:"range"` // its keys; null if no poll needed them
-	Owner            *string           `json:"owner"` // null if nobody owns the lease
-	Lag              *int64            `json:"lag"`
-	ChangeAgeSeconds *int64            `json:"changeAgeSeconds"`
-	// the LSN up to which changes are processed; null if there is no checkpoint
-	CheckpointLSN *int64            `json:"checkpointLSN"`
-	Status        changefeed.Status `json:"status"`
-	Stall         *changefeed.Stall `json:"stall"` // of a stalled partition; else null
-	// if the position went backwards within the last hour; else null
-	Rewound *changefeed.Rewound `json:"rewound"`
-	// if the position is beyond the end of the feed; else null
-	Ahead       *changefeed.Ahead `json:"ahead"`
-	Approximate bool              `json:"approximate"`
-	// when this was measured, if at an earlier tick; else null
-	Carried *time.Time `json:"carried"`
-	Error   *string    `json:"error"`
+	Lease            string              `json:"lease"`
+	Range            *changefeed.Range   `json:"range"` // its keys; null if no poll needed them
+	Owner            *string             `json:"owner"` // null if nobody owns the lease
+	Lag              *int64              `json:"lag"`
+	ChangeAgeSeconds *int64              `json:"changeAgeSeconds"`
+	CheckpointLSN    *int64              `json:"checkpointLSN"` // null if there is no checkpoint
+	Status           changefeed.Status   `json:"status"`
+	Stall            *changefeed.Stall   `json:"stall"`   // of a stalled partition; else null
+	Rewound          *changefeed.Rewound `json:"rewound"` // within the last hour; else null
+	Ahead            *changefeed.Ahead   `json:"ahead"`   // of the end of the feed; else null
+	Approximate      bool                `json:"approximate"`
+	Carried          *time.Time          `json:"carried"` // when an earlier tick measured this; else null
+	Error            *string             `json:"error"`
 }
 
 // Group is the view of a group of processors. Its metricValue equals desiredReplicas, for a scaler
@@ -97,23 +87,18 @@ type Member struct {
 
 // Kept has the fields that come from the store, of a processor or a group.
 type Kept struct {
-	PolledAt    *time.Time `json:"polledAt"`    // last poll that measured something
-	AttemptedAt *time.Time `json:"attemptedAt"` // last poll, even if it failed
-	// when a poll first saw the status; null if that is no longer stored
-	Since *time.Time `json:"since"`
-	// the last poll is more than three poll intervals ago
-	Stale       bool  `json:"stale"`
-	FailedPolls int   `json:"failedPolls"` // polls in a row that measured nothing
-	Sequence    int64 `json:"sequence"`    // of the last scale event; 0 if there was none
-	// Unix seconds at which the state began; 0 if there is none
-	Epoch            int64    `json:"epoch"`
-	Paused           bool     `json:"paused"`
-	ArrivalPerSecond *float64 `json:"arrivalPerSecond"` // transactions; always null for a group
-	// transactions per second; always null for a group
-	DrainPerReplica *float64 `json:"drainPerReplica"`
-	// seconds until the lag is drained; null also if it only grows
-	CatchUpSeconds *float64 `json:"catchUpSeconds"`
-	Outbox         Outbox   `json:"outbox"`
+	PolledAt         *time.Time `json:"polledAt"`    // last poll that measured something
+	AttemptedAt      *time.Time `json:"attemptedAt"` // last poll, even if it failed
+	Since            *time.Time `json:"since"`       // first poll that saw the status; null if unknown
+	Stale            bool       `json:"stale"`       // the last poll is more than three intervals ago
+	FailedPolls      int        `json:"failedPolls"` // polls in a row that measured nothing
+	Sequence         int64      `json:"sequence"`    // of the last scale event; 0 if there was none
+	Epoch            int64      `json:"epoch"`       // Unix seconds at which the state began; 0 if there is none
+	Paused           bool       `json:"paused"`
+	ArrivalPerSecond *float64   `json:"arrivalPerSecond"` // transactions; always null for a group
+	DrainPerReplica  *float64   `json:"drainPerReplica"`  // likewise
+	CatchUpSeconds   *float64   `json:"catchUpSeconds"`   // null also if the lag only grows
+	Outbox           Outbox     `json:"outbox"`
 
 	Causes []changefeed.Cause `json:"causes"` // of its errors; other processors may have the same
 }
@@ -160,7 +145,8 @@ func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) 
 func newProcessor(l Lookup) Processor {
 	totals, polled := l.Lag.Totals(), !l.AttemptedAt.IsZero()
 	r := Processor{
-		Name: l.Processor, Group: optional(l.Group), Subject: newSubject(l, cmp.Or(l.Problem, l.Lag.Problem()), polled, totals),
+		Name: l.Processor, Group: optional(l.Group),
+		Subject:   newSubject(l, cmp.Or(l.Problem, l.Lag.Problem()), polled, totals),
 		Uncovered: l.Lag.Coverage.Holes, Leftover: append([]string{}, l.Lag.Leftover...),
 		// the service's own precision, which a sum of floats loses
 		RequestCharge: math.Round(l.Lag.Charge*100) / 100,
@@ -187,7 +173,8 @@ func newProcessor(l Lookup) Processor {
 }
 
 func newGroup(l Lookup) Group {
-	g := Group{Name: l.Processor, Subject: newSubject(l, l.Problem, len(l.Members) > 0, l.Totals()), Members: make([]Member, len(l.Members))}
+	known := len(l.Members) > 0
+	g := Group{Name: l.Processor, Subject: newSubject(l, l.Problem, known, l.Totals()), Members: make([]Member, len(l.Members))}
 	for i, m := range l.Members {
 		g.Members[i] = Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: m.Status}
 	}

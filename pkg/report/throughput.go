@@ -11,25 +11,21 @@ import (
 // Throughput is the view of a container whose throughput follows a processor (docs/throughput.md).
 // Its JSON always has every field; null is unknown or absent.
 type Throughput struct {
-	Account     string `json:"account"`   // host
-	Container   string `json:"container"` // DATABASE/ID, or a database whose containers share it
-	Mode        string `json:"mode"`      // recommend or apply
-	Provisioned *int   `json:"provisionedRUPerSecond"`
-	// recommended, or to provision
-	Desired *int `json:"desiredRUPerSecond"`
-	// by the decided replicas, before any bound
-	Needed *int `json:"neededRUPerSecond"`
-	// throughput before the first change; null if nothing was changed
-	Found     *int `json:"foundRUPerSecond"`
-	Min       *int `json:"min"` // null = the value of foundRUPerSecond
-	Max       int  `json:"max"`
-	Autoscale bool `json:"autoscale"` // the numbers are maxima of autoscale
-	// the replicas need more than the maximum allows
-	AtLimit bool                       `json:"atLimit"`
-	Bill    ThroughputBill             `json:"bill"`
-	Note    *string                    `json:"note"` // why feedscale does not change it
-	Error   *string                    `json:"error"`
-	Reasons []scaling.ThroughputReason `json:"reasons"`
+	Account     string                     `json:"account"`   // host
+	Container   string                     `json:"container"` // DATABASE/ID, or a database whose containers share it
+	Mode        string                     `json:"mode"`      // recommend or apply
+	Provisioned *int                       `json:"provisionedRUPerSecond"`
+	Desired     *int                       `json:"desiredRUPerSecond"` // recommended, or to provision
+	Needed      *int                       `json:"neededRUPerSecond"`  // by the decided replicas, before any bound
+	Found       *int                       `json:"foundRUPerSecond"`   // before the first change; null if there was none
+	Min         *int                       `json:"min"`                // null = the value of foundRUPerSecond
+	Max         int                        `json:"max"`
+	Autoscale   bool                       `json:"autoscale"` // the numbers are maxima of autoscale
+	AtLimit     bool                       `json:"atLimit"`   // more is needed than the maximum allows
+	Bill        ThroughputBill             `json:"bill"`
+	Note        *string                    `json:"note"` // why feedscale does not change it
+	Error       *string                    `json:"error"`
+	Reasons     []scaling.ThroughputReason `json:"reasons"`
 }
 
 // ThroughputBill adds up the RU/s-hours of a container in the last hours, each by its highest
@@ -37,8 +33,7 @@ type Throughput struct {
 type ThroughputBill struct {
 	Hours              int `json:"hours"` // hours with polls, up to 24
 	ProvisionedRUHours int `json:"provisionedRUHours"`
-	// if the desired throughput had always been provisioned
-	DesiredRUHours int `json:"desiredRUHours"`
+	DesiredRUHours     int `json:"desiredRUHours"` // if the desired throughput had been provisioned
 }
 
 func throughputOf(s state.State) []Throughput {
