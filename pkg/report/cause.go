@@ -20,11 +20,10 @@ type Cause struct {
 	Names    []string   `json:"names"`    // the affected, in the order of the list
 }
 
-// trouble is a Cause while its list is read.
+// trouble is a Cause while its list is read. Its Part is "" if several parts have it.
 type trouble struct {
 	changefeed.Cause
 	names []string
-	parts map[string]bool
 }
 
 // Causes returns the failures in a list, the one that affects the most entries first. Containers of
@@ -36,10 +35,12 @@ func Causes(l List) []Cause {
 			same := func(t *trouble) bool { return t.Of == c.Of && t.Says == c.Says && t.Effect == c.Effect }
 			at := slices.IndexFunc(found, same)
 			if at < 0 {
-				at, found = len(found), append(found, &trouble{Cause: c, parts: map[string]bool{}})
+				at, found = len(found), append(found, &trouble{Cause: c})
 			}
 			t := found[at]
-			t.parts[c.Part] = true
+			if t.Part != c.Part {
+				t.Part = ""
+			}
 			if c.Since.Before(t.Since) {
 				t.Since = c.Since
 			}
@@ -65,7 +66,7 @@ func Causes(l List) []Cause {
 // shown returns the Cause, with its time as seen from now.
 func (t *trouble) shown(now time.Time) Cause {
 	what, since, who := t.Of, "", t.names[0]
-	if t.Part != "" && len(t.parts) == 1 {
+	if t.Part != "" {
 		what = t.Part + " of " + t.Of
 	}
 	if !t.Since.IsZero() {

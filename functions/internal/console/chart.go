@@ -19,7 +19,6 @@ type Plot struct {
 	From, To time.Time
 	Untimed  bool    // has no times below it
 	Top      float64 // value of the upper edge; 0 = the greatest value
-	Limit    float64 // bars above it are yellow; 0 = none
 	Style    Style   // its Width bounds the lines; 0 = 100
 }
 
@@ -57,14 +56,11 @@ func (p Plot) String() string {
 		b.WriteString(p.Style.Paint(p.Title, Bold) + "\n")
 	}
 	for line := p.Height - 1; line >= 0; line-- {
-		scale, color := "", Plain
+		scale := ""
 		if line == p.Height-1 {
 			scale = compact(top)
 		}
-		if p.Limit > 0 && top*float64(line) >= p.Limit*float64(p.Height) {
-			color = Yellow
-		}
-		b.WriteString(p.Style.Paint(fmt.Sprintf("%*s │", scaleWidth, scale), Dim) + p.Style.Paint(p.bars(columns, top, line), color) + "\n")
+		b.WriteString(p.Style.Paint(fmt.Sprintf("%*s │", scaleWidth, scale), Dim) + p.bars(columns, top, line) + "\n")
 	}
 	axis, times := p.axis(columns)
 	b.WriteString(p.Style.Paint(fmt.Sprintf("%*d └%s", scaleWidth, 0, axis), Dim) + "\n")

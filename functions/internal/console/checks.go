@@ -19,7 +19,7 @@ var checkOrder = []check.Status{check.Fail, check.Warn, check.OK, check.Skip}
 // prints who depends on it and how to fix it. If failures is set, it prints only those.
 func WriteChecks(w io.Writer, found check.Report, failures bool, style Style) error {
 	rows := [][]Cell{Head("STATUS", "TARGET", "CHECK", "DETAIL")}
-	var shown []check.Line
+	below := []string{""} // each row
 	counts := make(map[check.Status]int)
 	for _, status := range checkOrder {
 		for _, l := range found.Checks {
@@ -27,20 +27,25 @@ func WriteChecks(w io.Writer, found check.Report, failures bool, style Style) er
 				continue
 			}
 			counts[status]++
-			if failures && status != check.Fail && status != check.Warn || status == check.Skip && counts[status] > skippedShown {
+			wrong := status == check.Fail || status == check.Warn
+			if failures && !wrong || status == check.Skip && counts[status] > skippedShown {
 				continue
 			}
-			shown = append(shown, l)
 			rows = append(rows, []Cell{{string(status), checkColor(status)}, {Text: l.Target}, {Text: l.Check}, {l.Detail, Dim}})
+			remedy := ""
+			if wrong && len(l.Processors) > 0 {
+				remedy = style.wrapLines("        " + changefeed.List("processor", l.Processors) + "\n")
+			}
+			if wrong && l.Fix != nil { // not wrapped, for copying
+				remedy += "        " + style.Paint("fix: ", Dim) + style.Paint(printable(*l.Fix), Bold) + "\n"
+			}
+			below = append(below, remedy)
 		}
 	}
 	style.Wrap = true
 	var b strings.Builder
 	for i, row := range style.Rows(rows) {
-		b.WriteString(row)
-		if i > 0 {
-			writeRemedy(&b, shown[i-1], style)
-		}
+		b.WriteString(row + below[i])
 	}
 	if more := counts[check.Skip] - skippedShown; more > 0 && !failures {
 		fmt.Fprintf(&b, "%d more were not tried: --output json lists them\n", more)
@@ -56,18 +61,6 @@ func WriteChecks(w io.Writer, found check.Report, failures bool, style Style) er
 		b.WriteString("\neverything holds\n")
 	}
 	return style.print(w, b.String())
-}
-
-func writeRemedy(b *strings.Builder, l check.Line, style Style) {
-	if l.Status != check.Fail && l.Status != check.Warn {
-		return
-	}
-	if len(l.Processors) > 0 {
-		b.WriteString(style.wrapLines("        " + changefeed.List("processor", l.Processors) + "\n"))
-	}
-	if l.Fix != nil { // not wrapped, for copying
-		b.WriteString("        " + style.Paint("fix: ", Dim) + style.Paint(printable(*l.Fix), Bold) + "\n")
-	}
 }
 
 func checkColor(s check.Status) string {

@@ -109,7 +109,7 @@ func (s Simulation) charts(style Style) (text string) {
 		height = 4
 	}
 	end := s.Trace.Start.Add(s.Trace.Duration())
-	lag := Plot{Height: height, From: s.Trace.Start, To: end, Untimed: true, Limit: float64(s.Objective.Lag), Style: style}
+	lag := Plot{Height: height, From: s.Trace.Start, To: end, Untimed: true, Style: style}
 	replicas := Plot{Height: height / 2, From: s.Trace.Start, To: end, Style: style}
 	for _, r := range s.Results {
 		for _, p := range r.Series {

@@ -28,7 +28,6 @@ type Style struct {
 
 // The colors of a terminal, as SGR parameters (ECMA-48).
 const (
-	Plain  = ""
 	Bold   = "1"
 	Dim    = "2"
 	Red    = "31"
@@ -38,7 +37,7 @@ const (
 
 // Paint colors a text, if the style has colors.
 func (s Style) Paint(text, color string) string {
-	if !s.Colors || color == Plain || text == "" {
+	if !s.Colors || color == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
