@@ -31,10 +31,13 @@ type Subject struct {
 	Direction        *scaling.Direction `json:"direction"`
 	Complete         bool               `json:"complete"` // nothing is unknown
 	Status           changefeed.Status  `json:"status"`   // the worst of the partitions or members
-	Error            *string            `json:"error"`
-	Findings         []Finding          `json:"findings"` // nil in an answer of a release without them
-	Reasons          []scaling.Reason   `json:"reasons"`
-	Throughput       []Throughput       `json:"throughput"` // of the containers that follow it
+}
+
+// Account is why a Subject is as it is.
+type Account struct {
+	Error    *string          `json:"error"`
+	Findings []Finding        `json:"findings"` // nil in an answer of a release without them
+	Reasons  []scaling.Reason `json:"reasons"`
 }
 
 // Processor is the view of a processor, in the terminal and over HTTP.
@@ -49,7 +52,9 @@ type Processor struct {
 	RetentionSeconds  *int64             `json:"retentionSeconds"` // of a change; null = for ever, or unknown
 	RequestCharge     float64            `json:"requestCharge"`    // request units of the last poll
 	Requests          int                `json:"requests"`
-	Partitions        []Partition        `json:"partitions"`
+	Account
+	Partitions []Partition  `json:"partitions"`
+	Throughput []Throughput `json:"throughput"` // of the containers that follow it
 }
 
 // Partition is the view of one lease.
@@ -75,6 +80,8 @@ type Group struct {
 	Name string `json:"name"`
 	Subject
 	Members []Member `json:"members"`
+	Account
+	Throughput []Throughput `json:"throughput"` // of the containers that follow its members
 }
 
 // Member is a processor of a group, as the group's last decision saw it.
@@ -127,32 +134,31 @@ func NewStored(l Lookup) Stored { return Stored{newProcessor(l), kept(l)} }
 // NewStoredGroup returns the view of a group as the store holds it.
 func NewStoredGroup(l Lookup) StoredGroup { return StoredGroup{newGroup(l), kept(l)} }
 
-func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) Subject {
-	r := Subject{
-		Lag: totals.Lag, ChangeAgeSeconds: totals.Age, Complete: totals.Complete, Status: changefeed.StatusUnknown,
-		Error: optional(problem), Findings: Findings(l), Reasons: []scaling.Reason{}, Throughput: throughputOf(l.State),
-	}
+func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) (Subject, Account) {
+	r := Subject{Lag: totals.Lag, ChangeAgeSeconds: totals.Age, Complete: totals.Complete, Status: changefeed.StatusUnknown}
+	a := Account{Error: optional(problem), Findings: Findings(l), Reasons: []scaling.Reason{}}
 	if known {
 		r.Status = totals.Status
 	}
 	if d := l.Decision; d != nil {
 		r.MetricValue, r.Active, r.DesiredReplicas, r.Direction = &d.MetricValue, &d.Active, &d.Replicas, &d.Direction
-		r.Reasons = append(r.Reasons, d.Reasons...)
+		a.Reasons = append(a.Reasons, d.Reasons...)
 	}
-	return r
+	return r, a
 }
 
 func newProcessor(l Lookup) Processor {
 	totals, polled := l.Lag.Totals(), !l.AttemptedAt.IsZero()
 	r := Processor{
 		Name: l.Processor, Group: optional(l.Group),
-		Subject:   newSubject(l, cmp.Or(l.Problem, l.Lag.Problem()), polled, totals),
-		Uncovered: l.Lag.Coverage.Holes, Leftover: append([]string{}, l.Lag.Leftover...),
+		Throughput: throughputOf(l.State),
+		Uncovered:  l.Lag.Coverage.Holes, Leftover: append([]string{}, l.Lag.Leftover...),
 		// the service's own precision, which a sum of floats loses
 		RequestCharge: math.Round(l.Lag.Charge*100) / 100,
 		Requests:      l.Lag.Requests,
 		Partitions:    make([]Partition, len(l.Lag.Partitions)),
 	}
+	r.Subject, r.Account = newSubject(l, cmp.Or(l.Problem, l.Lag.Problem()), polled, totals)
 	if l.Lag.Retention > 0 {
 		r.RetentionSeconds = new(int64(l.Lag.Retention / time.Second))
 	}
@@ -173,8 +179,8 @@ func newProcessor(l Lookup) Processor {
 }
 
 func newGroup(l Lookup) Group {
-	known := len(l.Members) > 0
-	g := Group{Name: l.Processor, Subject: newSubject(l, l.Problem, known, l.Totals()), Members: make([]Member, len(l.Members))}
+	g := Group{Name: l.Processor, Members: make([]Member, len(l.Members)), Throughput: throughputOf(l.State)}
+	g.Subject, g.Account = newSubject(l, l.Problem, len(l.Members) > 0, l.Totals())
 	for i, m := range l.Members {
 		g.Members[i] = Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: m.Status}
 	}

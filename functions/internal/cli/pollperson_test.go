@@ -134,7 +134,7 @@ func TestAStateTableThatIsDownIsSaidOnce(t *testing.T) {
 		t.Errorf("status: %+v", status)
 	}
 	p.settings["FEEDSCALE_LOG_LEVEL"] = "error"
-	if r := p.run(t, "status"); strings.Count(r.Stderr, "\n") != 1 || !strings.Contains(r.Stderr, `"rows":2`) {
+	if r := p.run(t, "status"); strings.Count(r.Stderr, "\n") != 1 || !strings.Contains(r.Stderr, `"unread":2`) {
 		t.Errorf("the log of status: %s", r.Stderr)
 	}
 	delete(p.settings, "FEEDSCALE_LOG_LEVEL")
