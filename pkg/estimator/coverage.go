@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -13,54 +12,25 @@ import (
 // readRangesAgainAfter is how long the partition key ranges of a container count as fresh.
 const readRangesAgainAfter = 5 * time.Minute
 
-// shared is the partition key ranges of a container, which all processors share that monitor it.
-type shared struct {
-	once   sync.Mutex // held while they are read
-	ranges changefeed.Ranges
-	rid    string    // of the container that has them
-	tried  time.Time // last read
-	err    error     // of it; ranges are then those of an earlier one
-}
-
-// sharedOf returns the ranges of the container that a processor monitors.
-func (e *Estimator) sharedOf(m *measured) *shared {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s := e.ranges[m.source()]
-	if s == nil || s.rid != m.described.RID {
-		s = &shared{rid: m.described.RID}
-		e.ranges[m.source()] = s
-	}
-	return s
+// sharedRanges are the partition key ranges of the container that a processor monitors.
+func (e *Estimator) sharedRanges(m *measured) *cached[changefeed.Ranges] {
+	return cachedIn[changefeed.Ranges](&e.ranges, identified{m.source(), m.described.RID})
 }
 
 // rangesOf returns the partition key ranges of a processor's container; nil if they were never
 // read.
-func (e *Estimator) rangesOf(m *measured) changefeed.Ranges {
-	s := e.sharedOf(m)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return s.ranges
-}
+func (e *Estimator) rangesOf(m *measured) changefeed.Ranges { return e.sharedRanges(m).known() }
 
 // readRanges reads the partition key ranges of the container that a processor monitors, if the last
 // read is not fresh. It returns the error of the last read.
-func (t *tick) readRanges(ctx context.Context, m *measured, fresh func(tried time.Time) bool) error {
-	s := t.sharedOf(m)
-	s.once.Lock()
-	defer s.once.Unlock()
-	if fresh(s.tried) {
-		return s.err
-	}
-	ctx, cancel := withShare(ctx, preparationShare)
-	defer cancel()
-	ranges, usage, err := m.processor.Account.Ranges(ctx, m.processor.Container)
-	m.usage.Add(usage)
-	t.Estimator.mu.Lock()
-	defer t.Estimator.mu.Unlock()
-	if s.tried, s.err = t.now(), err; err == nil {
-		s.ranges = ranges
-	}
+func (t *tick) readRanges(ctx context.Context, m *measured, fresh func(tried time.Time, _ error) bool) error {
+	_, err := t.sharedRanges(m).get(t.now, fresh, func() (changefeed.Ranges, error) {
+		ctx, cancel := withShare(ctx, preparationShare)
+		defer cancel()
+		ranges, usage, err := m.processor.Account.Ranges(ctx, m.processor.Container)
+		m.usage.Add(usage)
+		return ranges, err
+	})
 	return err
 }
 
@@ -73,8 +43,10 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 			continue
 		}
 		same := m.sameLeases()
-		changed := !same && len(m.lastLag.Partitions) > 0 || m.outdates(t.rangesOf(m))
-		err := t.readRanges(ctx, m, func(tried time.Time) bool {
+		unreadable := slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Err != nil })
+		_, known := t.rangesOf(m).Uncovered(m.each())
+		changed := !same && len(m.lastLag.Partitions) > 0 || !known && !unreadable // a lease names a new range
+		err := t.readRanges(ctx, m, func(tried time.Time, _ error) bool {
 			return t.now().Sub(tried).Abs() < readRangesAgainAfter && (!changed || tried.After(t.began)) // by a clock that may have been ahead
 		})
 		switch {
@@ -83,31 +55,24 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 		case m.coverage.Failing.IsZero(), m.coverage.Failing.After(t.now()):
 			m.coverage.Failing = t.now()
 		}
-		seen := sight{first: m.lastLag.Time.IsZero(), same: same, marked: m.marked, splitting: len(goneIn([]*measured{m})) > 0}
+		seen := sight{first: m.lastLag.Time.IsZero(), same: same, marked: m.marked, splitting: m.splitting()}
 		seen.holes, seen.known = t.rangesOf(m).Uncovered(m.each())
 		m.coverage = seen.next(m.coverage)
 	}
 }
 
-// outdates reports whether a lease names a range that the ranges do not know.
-func (m *measured) outdates(ranges changefeed.Ranges) bool {
-	unreadable := func(l measuredLease) bool { return l.Err != nil }
-	_, known := ranges.Uncovered(m.each())
-	return !known && !slices.ContainsFunc(m.leases, unreadable)
-}
-
 // sameLeases reports whether the leases are those of the last tick.
 func (m *measured) sameLeases() bool {
-	known := make(map[string]bool, len(m.lastLag.Leftover))
-	for _, token := range m.lastLag.Leftover {
-		known[token] = true
+	before, leases := slices.Clone(m.lastLag.Leftover), make([]string, len(m.leases))
+	for i := range m.lastLag.Partitions {
+		before = append(before, m.lastLag.Partitions[i].Lease)
 	}
 	for i := range m.leases {
-		if l := &m.leases[i]; m.before(l) == nil && !known[l.Token] {
-			return false
-		}
+		leases[i] = m.leases[i].Token
 	}
-	return len(m.leases) == len(m.lastLag.Partitions)+len(m.lastLag.Leftover)
+	slices.Sort(before)
+	slices.Sort(leases)
+	return slices.Equal(before, leases)
 }
 
 // each returns the leases.

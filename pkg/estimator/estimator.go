@@ -52,32 +52,34 @@ func (p Processor) Identity(rid string) changefeed.Identity {
 	}
 }
 
-// Estimator measures processors. From one tick to the next it remembers the properties of containers and
-// their partition key ranges; nothing else. It is safe for concurrent use.
+// Estimator measures processors. From one tick to the next it remembers the properties of containers, their
+// partition key ranges, and what lease containers hold. It is safe for concurrent use.
 type Estimator struct {
 	concurrency int
 	now         func() time.Time
 	turns       atomic.Int64 // ticks
 
-	mu         sync.Mutex
-	containers map[source]*described
-	ranges     map[source]*shared
-	nearest    map[source]found
+	containers  sync.Map // *cached[cosmos.Description] by source
+	ranges      sync.Map // *cached[changefeed.Ranges] by identified
+	inventories sync.Map // *cached[inventory] by source
 }
 
 // New makes an Estimator that reads at most concurrency pages of a container at once, at least 1.
 // The cosmos.Account bounds the requests in flight. now is the clock of ProcessorLag.Time.
 func New(concurrency int, now func() time.Time) *Estimator {
-	return &Estimator{
-		concurrency: concurrency, now: now,
-		containers: make(map[source]*described), ranges: make(map[source]*shared), nearest: make(map[source]found),
-	}
+	return &Estimator{concurrency: concurrency, now: now}
 }
 
 // source is a container in an account.
 type source struct {
 	account   *cosmos.Account
 	container cosmos.Container
+}
+
+// identified is a container with a RID: one that is created again under its name has another.
+type identified struct {
+	source
+	rid string
 }
 
 // Estimate measures processors and calls done with each ProcessorLag as soon as it is known, from
@@ -90,11 +92,14 @@ type source struct {
 // container. So an account that hangs delays only the processors that need it.
 func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, processors []Processor, done func(i int, lag changefeed.ProcessorLag)) {
 	ctx = cosmos.BudgetUntil(ctx, budgetUntil)
-	t := &tick{Estimator: e, began: e.now(), reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int), idle: make(chan func()), turn: int(e.turns.Add(1))}
+	t := &tick{
+		Estimator: e, began: e.now(), turn: int(e.turns.Add(1)), idle: make(chan func()),
+		reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int),
+	}
 	defer close(t.idle)
 	pipelines := make(map[source][]*measured)
 	for i, p := range processors {
-		m := &measured{index: i, processor: p}
+		m := &measured{index: i, processor: p, now: e.now}
 		pipelines[m.leaseSource()] = append(pipelines[m.leaseSource()], m)
 		t.users[m.source()]++
 	}
@@ -103,24 +108,19 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 		running.Go(func() {
 			t.identify(ctx, group)
 			t.queryLeases(ctx, group)
-			units := make(map[source][]*measured)
-			for _, m := range group {
-				units[m.source()] = append(units[m.source()], m)
+			accounts := make(map[*cosmos.Account][][]*measured)
+			for s, unit := range bySource(group) {
+				accounts[s.account] = append(accounts[s.account], unit)
 			}
-			accounts := make(map[*cosmos.Account][]source)
-			for s := range units {
-				accounts[s.account] = append(accounts[s.account], s)
-			}
-			for _, containers := range accounts {
+			for _, units := range accounts {
 				running.Go(func() {
-					t.each(containers, units, func(i int, unit []*measured) {
+					t.each(units, func(unit []*measured) {
 						t.measure(ctx, unit)
-						now := e.now()
-						for i, m := range unit {
-							done(m.index, m.lag(now))
-							*unit[i] = measured{} // and its leases with it
+						t.release(unit[0].source(), len(unit))
+						for _, m := range unit {
+							done(m.index, m.lag())
+							*m = measured{} // and its leases with it
 						}
-						t.release(containers[i], len(unit))
 					})
 				})
 			}
@@ -129,35 +129,44 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 	running.Wait()
 }
 
+// bySource groups processors by the container that they monitor.
+func bySource(processors []*measured) map[source][]*measured {
+	groups := make(map[source][]*measured)
+	for _, m := range processors {
+		groups[m.source()] = append(groups[m.source()], m)
+	}
+	return groups
+}
+
 // aWhile is how long a container may take before the next one of its account is begun as well.
 const aWhile = time.Second
 
-// each calls do for each container of an account, and returns when all are done. So many are at
-// work at once that their leases make twice the requests that may be in flight: more would only
+// each calls do for the processors of each container of an account, and returns when all are done. So many
+// are at work at once that their leases make twice the requests that may be in flight: more would only
 // take memory. Containers that fail come last. One that takes a while gives its place to another,
 // since it may never answer.
-func (t *tick) each(containers []source, units map[source][]*measured, do func(i int, unit []*measured)) {
-	failing := func(s source) int {
-		if s.account.Failing(s.container) {
+func (t *tick) each(units [][]*measured, do func(unit []*measured)) {
+	failing := func(unit []*measured) int {
+		if unit[0].processor.Account.Failing(unit[0].processor.Container) {
 			return 1
 		}
 		return 0
 	}
-	slices.SortStableFunc(containers, func(a, b source) int { return failing(a) - failing(b) })
+	slices.SortStableFunc(units, func(a, b []*measured) int { return failing(a) - failing(b) })
 	places := semaphore.NewWeighted(2 * int64(t.concurrency))
 	var running sync.WaitGroup
-	for i, s := range containers {
-		unit, leases := units[s], 0
+	for _, unit := range units {
+		leases := 1
 		for _, m := range unit {
 			leases += len(m.leases)
 		}
-		taken := int64(min(max(1, leases), t.concurrency))
+		taken := int64(min(leases, t.concurrency))
 		_ = places.Acquire(context.Background(), taken) // its context never ends, so that it cannot fail
 		running.Go(func() {
 			leave := sync.OnceFunc(func() { places.Release(taken) })
 			defer leave()
 			defer time.AfterFunc(aWhile, leave).Stop()
-			do(i, unit)
+			do(unit)
 		})
 	}
 	running.Wait()
@@ -193,12 +202,12 @@ func (t *tick) measure(ctx context.Context, unit []*measured) {
 type tick struct {
 	*Estimator
 	began time.Time
+	turn  int         // number of the tick
+	idle  chan func() // what a goroutine of parallel does next
 
 	mu    sync.Mutex
 	reads map[source]map[cosmos.Position]*page // two processors at the same position share a page
 	users map[source]int                       // processors that are not measured yet
-	turn  int                                  // number of the tick
-	idle  chan func()                          // what a goroutine of parallel does next
 }
 
 // release forgets the pages of a container once no processor needs them any more.
@@ -226,33 +235,53 @@ func withShare(ctx context.Context, share float64) (context.Context, context.Can
 	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(deadline))))
 }
 
-// described is the properties of a container, read once.
-type described struct {
-	once  sync.Mutex // held while they are read
-	known bool
-	cosmos.Description
+// cached is something that many processors need: one of them reads it, and the others wait.
+type cached[T any] struct {
+	reading chan struct{} // holds one while it is read
+
+	mu    sync.Mutex
+	value T         // of the last read that succeeded
+	tried time.Time // last read
+	err   error     // of it
 }
 
-// describe returns the properties of a container, which are read once. If several ask at once, one
-// of them reads.
-func (t *tick) describe(ctx context.Context, s source) (cosmos.Description, cosmos.Usage, error) {
-	t.Estimator.mu.Lock()
-	d := t.containers[s]
-	if d == nil {
-		d = &described{}
-		t.containers[s] = d
+// cachedIn returns what is remembered under a key.
+func cachedIn[T any](m *sync.Map, key any) *cached[T] {
+	c, _ := m.LoadOrStore(key, &cached[T]{reading: make(chan struct{}, 1)})
+	return c.(*cached[T])
+}
+
+// known returns the value without waiting; the zero value if it was never read.
+func (c *cached[T]) known() T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.value
+}
+
+// get returns the value, and the error of the last read. It reads unless the last one is fresh.
+func (c *cached[T]) get(now func() time.Time, fresh func(tried time.Time, err error) bool, read func() (T, error)) (T, error) {
+	c.reading <- struct{}{}
+	defer func() { <-c.reading }()
+	if !c.tried.IsZero() && fresh(c.tried, c.err) {
+		return c.value, c.err
 	}
-	t.Estimator.mu.Unlock()
-	d.once.Lock()
-	defer d.once.Unlock()
-	if d.known {
-		return d.Description, cosmos.Usage{}, nil
+	value, err := read()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tried, c.err = now(), err; err == nil {
+		c.value = value
 	}
-	description, usage, err := s.account.Describe(ctx, s.container)
-	if err == nil {
-		d.Description, d.known = description, true
-	}
-	return description, usage, err
+	return c.value, err
+}
+
+// describe returns the properties of a container.
+func (t *tick) describe(ctx context.Context, s source) (d cosmos.Description, used cosmos.Usage, err error) {
+	once := func(_ time.Time, err error) bool { return err == nil }
+	d, err = cachedIn[cosmos.Description](&t.containers, s).get(t.now, once, func() (d cosmos.Description, err error) {
+		d, used, err = s.account.Describe(ctx, s.container)
+		return d, err
+	})
+	return d, used, err
 }
 
 // identify finds the lease id prefixes of the processors (docs/lag.md, Whose lease it is). They
@@ -260,12 +289,8 @@ func (t *tick) describe(ctx context.Context, s source) (cosmos.Description, cosm
 func (t *tick) identify(ctx context.Context, processors []*measured) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
-	groups := make(map[source][]*measured)
-	for _, m := range processors {
-		groups[m.source()] = append(groups[m.source()], m)
-	}
 	var reading sync.WaitGroup
-	for s, group := range groups {
+	for s, group := range bySource(processors) {
 		reading.Go(func() {
 			description, usage, err := t.describe(ctx, s)
 			group[0].usage.Add(usage)
@@ -282,11 +307,7 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 
 // forget drops the properties of a container, so that they are read again. A container to whose RID
 // no lease belongs may have been deleted and created again under the same name.
-func (e *Estimator) forget(s source) {
-	e.mu.Lock()
-	delete(e.containers, s)
-	e.mu.Unlock()
-}
+func (e *Estimator) forget(s source) { e.containers.Delete(s) }
 
 // queryLeases reads the leases of processors that share a lease container with one query, and
 // selects those of each processor. A lease container that does not exist holds no leases. A query
@@ -294,21 +315,15 @@ func (e *Estimator) forget(s source) {
 func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
-	var (
-		group []*measured
-		texts []string
-	)
-	for _, m := range processors {
-		if m.err != nil {
-			continue
-		}
-		group = append(group, m)
+	group := those(processors, func(*measured) bool { return true })
+	if len(group) == 0 {
+		return
+	}
+	var texts []string
+	for _, m := range group {
 		for _, p := range m.prefixes {
 			texts = append(texts, strings.TrimSuffix(p.Text, ".")) // so that the marker is found as well
 		}
-	}
-	if len(group) == 0 {
-		return
 	}
 	leases := group[0].leaseSource()
 	documents, usage, err := leases.account.Leases(ctx, leases.container, texts)
@@ -322,60 +337,53 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 	}
 	sorted := changefeed.Sorted(documents)
 	for _, m := range group {
-		m.leases, m.err = nil, err
-		if err != nil {
+		if m.leases, m.err = nil, err; err != nil {
 			continue
 		}
-		var selected []changefeed.LeaseDocument
-		if selected, m.err = sorted.Select(m.prefixes, m.processor.LeaseFormat); m.err != nil {
-			if errors.Is(m.err, changefeed.ErrMixed) {
-				m.err = fmt.Errorf("%w: set leaseFormat to dotnet or java, and give one of them a name of its own", m.err)
-			}
-			continue
+		selected, err := sorted.Select(m.prefixes, m.processor.LeaseFormat)
+		if errors.Is(err, changefeed.ErrMixed) {
+			err = fmt.Errorf("%w: set leaseFormat to dotnet or java, and give one of them a name of its own", err)
 		}
-		m.leases, m.marked = make([]measuredLease, len(selected)), sorted.Marked(selected)
+		m.err, m.marked, m.leases = err, sorted.Marked(selected), make([]measuredLease, len(selected))
 		for i, d := range selected {
 			if d.Err == nil {
 				d.ID = "" // by which it was selected: the longest text of a lease
 			}
 			m.leases[i].LeaseDocument = d
 		}
-		if len(m.leases) == 0 {
+		if err == nil && len(selected) == 0 {
 			t.forget(m.source())
-			t.findNearest(ctx, m)
+			m.nearest = t.look(ctx, m).nearest(m)
 		}
 	}
 }
 
 // parallel calls do for 0..n-1, and returns when all are done. It has no more goroutines than
-// requests may be in flight, since a tick may have a hundred thousand calls.
+// requests may be in flight, since a tick may have a hundred thousand calls. It takes goroutines of the tick that
+// are idle: a request takes a deep stack, and growing one for each container took a tenth of a tick's CPU
+// (docs/decisions/0022-speed.md).
 func (t *tick) parallel(n int, do func(int)) {
 	var (
 		next    atomic.Int64
 		running sync.WaitGroup
 	)
+	running.Add(min(n, t.concurrency))
+	work := func() {
+		defer running.Done()
+		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+			do(int(i))
+		}
+	}
 	for range min(n, t.concurrency) {
-		running.Add(1)
-		t.spawn(func() {
-			defer running.Done()
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				do(int(i))
-			}
-		})
+		select {
+		case t.idle <- work:
+		default:
+			go func() {
+				for do := work; do != nil; do = <-t.idle {
+					do()
+				}
+			}()
+		}
 	}
 	running.Wait()
-}
-
-// spawn calls do in a goroutine of the tick that is idle, or in a new one. A request takes a deep stack:
-// growing one for each container took a tenth of a tick's CPU (docs/decisions/0022-speed.md).
-func (t *tick) spawn(do func()) {
-	select {
-	case t.idle <- do:
-	default:
-		go func() {
-			for ; do != nil; do = <-t.idle {
-				do()
-			}
-		}()
-	}
 }

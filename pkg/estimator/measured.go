@@ -1,6 +1,7 @@
 package estimator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 type measured struct {
 	index     int // in the arguments of Estimate
 	processor Processor
+	now       func() time.Time
 	described cosmos.Description // of the monitored container, as its leases were looked up by
 	prefixes  []changefeed.Prefix
 	leases    []measuredLease
@@ -29,7 +31,7 @@ type measured struct {
 
 // measuredLease is one lease, and the pages that say how far behind it is.
 type measuredLease struct {
-	changefeed.Planned         // Readings and Errs are filled in last; of a PK-range lease, Shares only if its range is gone
+	changefeed.Planned         // Readings and Errs are filled in last
 	pages              []*page // of its shares
 }
 
@@ -74,21 +76,14 @@ func (m *measured) before(l *measuredLease) *changefeed.Partition {
 	return m.last[l.Token]
 }
 
-// position returns the position of a lease in a partition key range, or in a part of it.
-func (m *measured) position(l *measuredLease, rangeID string, part changefeed.Range) cosmos.Position {
-	p := cosmos.Position{Mode: l.Mode, Range: rangeID, Part: part}
-	p.Continuation, p.Since = l.From(m.processor.StartFrom)
-	return p
-}
-
 // gone reports whether a lease's range was split or merged, as far as was read.
 func (l *measuredLease) gone() bool {
 	return l.Splitting || slices.ContainsFunc(l.pages, func(p *page) bool { return p.gone })
 }
 
 // lag returns what the tick measured of the processor.
-func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
-	lag := changefeed.ProcessorLag{Time: now, Charge: m.usage.Charge, Requests: m.usage.Requests, Delay: m.usage.Delay, Coverage: m.coverage}
+func (m *measured) lag() changefeed.ProcessorLag {
+	lag := changefeed.ProcessorLag{Time: m.now(), Charge: m.usage.Charge, Requests: m.usage.Requests, Delay: m.usage.Delay, Coverage: m.coverage}
 	if m.err != nil {
 		lag.Error, lag.Causes = m.err.Error(), changefeed.AddCause(nil, m.err)
 		return lag
@@ -105,7 +100,7 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 			lag.Leftover = append(lag.Leftover, l.Token)
 			continue
 		}
-		lag.Partitions = append(lag.Partitions, m.partition(l, now))
+		lag.Partitions = append(lag.Partitions, m.partition(l))
 		for _, p := range l.pages {
 			lag.Causes = changefeed.AddCause(lag.Causes, p.err)
 		}
@@ -120,7 +115,7 @@ func (m *measured) lag(now time.Time) changefeed.ProcessorLag {
 }
 
 // partition applies the table of docs/lag.md (What each answer counts) to one lease.
-func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partition {
+func (m *measured) partition(l *measuredLease) changefeed.Partition {
 	partition := changefeed.Partition{
 		Lease: l.Token, Range: l.Range, Owner: l.Owner, LeaseTime: l.Time, BadTime: l.BadTime, Position: l.Continuation,
 		Status: changefeed.StatusUnknown,
@@ -132,7 +127,7 @@ func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partiti
 	case l.Err != nil && !l.Splitting:
 		partition.Error = fmt.Sprintf("lease %s: %v", l.ID, l.Err)
 	case slices.ContainsFunc(l.pages, func(p *page) bool { return p.leftOut }): // by the budget
-		m.carry(&partition, l, now)
+		m.carry(&partition, l)
 	case l.Uncheckpointed(m.processor.StartFrom) && !l.gone() && l.pages[0].err == nil:
 		partition.Lag, partition.Approximate, partition.Status = new(int64), true, changefeed.StatusUncheckpointed
 		partition.SessionLSN = l.pages[0].reading.SessionLSN
@@ -140,10 +135,8 @@ func (m *measured) partition(l *measuredLease, now time.Time) changefeed.Partiti
 		l.applyChildren(&partition)
 	case l.pages[0].err != nil:
 		partition.Error = l.pages[0].err.Error()
-	case l.pages[0].unchanged != nil:
-		m.repeat(&partition, l.pages[0].unchanged, now)
 	default:
-		applyReading(&partition, l.Readings[0], l.pages[0].usage.Charge)
+		applyReading(&partition, l.Readings[0], l.pages[0].charge)
 		partition.Unchanged = m.unchanged(&partition, l)
 	}
 	partition.Part = l.part()
@@ -179,38 +172,30 @@ func (m *measured) inherited(l *measuredLease) bool {
 }
 
 // carry takes over what an earlier tick measured of a lease, with its time.
-func (m *measured) carry(partition *changefeed.Partition, l *measuredLease, now time.Time) {
+func (m *measured) carry(partition *changefeed.Partition, l *measuredLease) {
 	last := m.before(l)
 	if last == nil || !last.Known() && last.Ahead == nil {
 		partition.Error = "the RU budget has not allowed to read it yet: raise FEEDSCALE_RU_BUDGET, or poll less often"
 		return
 	}
-	m.repeat(partition, last, now)
-	partition.Approximate = true
-	partition.Measured = last.Measured
-	if partition.Measured.IsZero() {
-		partition.Measured = m.lastLag.Time
-	}
-}
-
-// repeat takes over a reading, of which only the age can have changed.
-func (m *measured) repeat(partition *changefeed.Partition, last *changefeed.Partition, now time.Time) {
-	lag := int64(0) // of one that is ahead
-	if last.Lag != nil {
-		lag = *last.Lag
-	}
-	partition.Lag, partition.Approximate, partition.SessionLSN, partition.Ranges = &lag, last.Approximate, last.SessionLSN, last.Ranges
-	partition.ReadCharge, partition.Unchanged = last.ReadCharge, true
-	if last.Age != nil {
-		partition.Age = new(*last.Age + max(0, int64(now.Sub(m.lastLag.Time)/time.Second)))
-	}
-	partition.Status = changefeed.StatusOK
-	if lag > 0 {
-		partition.Status = changefeed.StatusLagging
-	}
+	applyReading(partition, m.again(last), last.ReadCharge)
+	partition.Approximate, partition.Unchanged, partition.Ranges = true, true, last.Ranges
+	partition.Measured = cmp.Or(last.Measured, m.lastLag.Time)
 	if last.Status == changefeed.StatusUncheckpointed && partition.Position == "" {
 		partition.Status = changefeed.StatusUncheckpointed
 	}
+}
+
+// again returns the reading of the last tick, of which only the age can have changed.
+func (m *measured) again(last *changefeed.Partition) changefeed.Reading {
+	r := changefeed.Reading{SessionLSN: last.SessionLSN, Approximate: last.Approximate}
+	if last.Lag != nil { // nil if it is ahead
+		r.Lag = *last.Lag
+	}
+	if last.Age != nil {
+		r.Age = new(*last.Age + max(0, int64(m.now().Sub(m.lastLag.Time)/time.Second)))
+	}
+	return r
 }
 
 func applyReading(partition *changefeed.Partition, r changefeed.Reading, charge float64) {
@@ -243,21 +228,12 @@ func (l *measuredLease) applyChildren(partition *changefeed.Partition) {
 	}
 }
 
-// result returns the reading of a page: that of the last tick if nothing has changed since.
-func (p *page) result() changefeed.Reading {
-	last := p.unchanged
-	if last == nil {
-		return p.reading
-	}
-	return changefeed.Reading{Lag: *last.Lag, SessionLSN: last.SessionLSN, Age: last.Age, Approximate: last.Approximate}
-}
-
 // settle hands the readings of the pages to the leases, and divides those of the parts of a range.
 func (m *measured) settle() {
 	for i := range m.leases {
 		l := &m.leases[i]
 		for _, p := range l.pages {
-			l.Readings = append(l.Readings, p.result())
+			l.Readings = append(l.Readings, p.reading)
 			if p.gone {
 				l.Errs = append(l.Errs, changefeed.ErrMoved)
 			}

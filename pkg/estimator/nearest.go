@@ -12,38 +12,45 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// lookAgainAfter is how long the inventory of a lease container is remembered. It is read only for
-// processors without a lease or an owner, and only people use it.
-const lookAgainAfter = 5 * time.Minute
+const (
+	// lookAgainAfter is how long the inventory of a lease container is remembered. It is read only for
+	// processors without a lease or an owner, and only people use it.
+	lookAgainAfter = 5 * time.Minute
+	// liveWithin is how long ago a live owner has renewed its lease, at most: the SDKs' default.
+	liveWithin = time.Minute
+)
 
-// found is what a lease container holds.
-type found struct {
+// inventory is what a lease container holds.
+type inventory struct {
 	at         time.Time
 	processors []changefeed.FoundProcessor
 }
 
-// liveWithin is how long ago a live owner has renewed its lease, at most: the SDKs' default.
-const liveWithin = time.Minute
-
-// findNearest names what a lease container holds if nothing in it is the processor's: a misspelt
-// name or a wrong container would pass for a processor that never ran. A failure is ignored, since
-// no lag depends on it.
-func (t *tick) findNearest(ctx context.Context, m *measured) {
-	known, _ := t.inventory(ctx, m)
-	if text := nearest(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse); text != "" {
-		m.nearest = fmt.Sprintf("lease container %s %s", m.processor.LeaseContainer, text)
+// look returns what the lease container of a processor holds, read within the last minutes; nothing if
+// it cannot be read, since no lag depends on it.
+func (e *Estimator) look(ctx context.Context, m *measured) inventory {
+	leases := m.leaseSource()
+	fresh := func(tried time.Time, err error) bool { return err == nil && e.now().Sub(tried).Abs() < lookAgainAfter }
+	held, err := cachedIn[inventory](&e.inventories, leases).get(e.now, fresh, func() (inventory, error) {
+		documents, usage, err := leases.account.Leases(ctx, leases.container, nil)
+		m.usage.Add(usage)
+		if errors.Is(err, cosmos.ErrMissing) {
+			err = nil
+		}
+		return inventory{e.now(), changefeed.Inventory(documents)}, err
+	})
+	if err != nil {
+		return inventory{}
 	}
+	return held
 }
 
 // findBeside names what else reads the container while no host owns leases of the processor. A
 // deployment that renamed its processor leaves such leases.
 func (t *tick) findBeside(ctx context.Context, unit []*measured) {
 	for _, m := range unit {
-		if !m.deserted() {
-			continue
-		}
-		if known, ok := t.inventory(ctx, m); ok {
-			m.beside = liveBeside(known.processors, m.processor.Identity(m.described.RID), m.processor.NamesInUse, known.at.Add(-liveWithin))
+		if m.deserted() {
+			m.beside = t.look(ctx, m).liveBeside(m)
 		}
 	}
 }
@@ -59,96 +66,60 @@ func (m *measured) deserted() bool {
 	})
 }
 
-// inventory returns what a lease container holds, read within the last minutes; false if it cannot
-// be read.
-func (e *Estimator) inventory(ctx context.Context, m *measured) (found, bool) {
-	leases, now := m.leaseSource(), e.now()
-	e.mu.Lock()
-	known, ok := e.nearest[leases]
-	e.mu.Unlock()
-	if !ok || now.Sub(known.at).Abs() >= lookAgainAfter {
-		documents, usage, err := leases.account.Leases(ctx, leases.container, nil)
-		m.usage.Add(usage)
-		if err != nil && !errors.Is(err, cosmos.ErrMissing) {
-			return found{}, false
-		}
-		known = found{at: now, processors: changefeed.Inventory(documents)}
-		e.mu.Lock()
-		e.nearest[leases] = known
-		e.mu.Unlock()
-	}
-	return known, true
-}
-
-// nearest says, of a lease container in which no lease is a processor's, what it holds instead; "" where
-// it holds no leases. The nearest comes first: leases that differ from the processor's in the name
-// alone, in the container alone, or in the host alone. A processorName that another processor of the same
-// containers has, of which inUse are all, is no candidate: two cannot read the same leases.
-func nearest(processors []changefeed.FoundProcessor, want changefeed.Identity, inUse []string) string {
-	type candidate struct {
-		text     string
-		distance int
-	}
-	var candidates []candidate
-	head := want.ProcessorName + want.AccountHost
-	for _, p := range processors {
-		reading, byRID, ok := readPrefix(p.Prefix, want.AccountHost)
-		if !ok {
-			continue
-		}
-		sameContainer := readIn(want, reading, byRID)
-		name, host, split := changefeed.SplitHead(reading.Head, want.AccountHost)
-		switch sameHead := strings.EqualFold(reading.Head, head); {
-		case sameContainer && split && slices.Contains(inUse, name):
-		case sameContainer && split:
-			text := fmt.Sprintf("did you mean processorName %s?", name)
-			if name == "" {
-				text = "leave processorName out, since its leases have none"
-			}
-			candidates = append(candidates, candidate{text, changefeed.NameDistance(name, want.ProcessorName)})
-		case sameHead && byRID:
-			candidates = append(candidates, candidate{fmt.Sprintf("its leases of this processorName are for another container (RID %s, and this one has %s): was the container created anew, or is containerId another one?", reading.Container, want.ContainerRID), 1000})
-		case sameHead:
-			candidates = append(candidates, candidate{fmt.Sprintf("its leases of this processorName are for container %s/%s", reading.Database, reading.Container), 1000})
-		case sameContainer && want.ProcessorName != "" && strings.HasPrefix(reading.Head, want.ProcessorName):
-			candidates = append(candidates, candidate{fmt.Sprintf("did you mean accountHost %s?", strings.TrimPrefix(reading.Head, want.ProcessorName)), 2000})
-		case split:
-			candidates = append(candidates, candidate{fmt.Sprintf("it holds leases of processorName %q at %s for another container", name, host), 3000})
-		default:
-			candidates = append(candidates, candidate{fmt.Sprintf("it holds leases whose ids begin with %q", p.Prefix), 4000})
+// nearest says, of a lease container in which no lease is a processor's, what it holds instead: a misspelt
+// name or a wrong container would pass for a processor that never ran. "" = it holds no leases. The nearest
+// are leases that differ from the processor's in the name alone, then in the container alone, then in the
+// host alone. A processorName that another entry has is not suggested: two cannot read the same leases.
+func (held inventory) nearest(m *measured) string {
+	best, least := "", 0
+	for _, p := range held.processors {
+		text, distance := m.compare(p)
+		if text != "" && (best == "" || distance < least) {
+			best, least = text, distance
 		}
 	}
-	if len(candidates) == 0 {
+	if best == "" {
 		return ""
 	}
-	slices.SortStableFunc(candidates, func(a, b candidate) int { return a.distance - b.distance })
-	best := candidates[0]
-	others := 0
-	for _, c := range candidates[1:] {
-		if c.text != best.text {
-			others++
-		}
-	}
-	text := "holds no lease of this processor: " + best.text
-	if others > 0 {
-		text += fmt.Sprintf(" (%d others are there, too: feedscale leases lists them)", others)
-	}
-	return text
+	return fmt.Sprintf("lease container %s holds no lease of this processor: %s", m.processor.LeaseContainer, best)
 }
 
-// liveBeside returns the processorNames of what else reads a container: of those, sorted, that have renewed an
-// owned lease since a time and that inUse does not have.
-func liveBeside(processors []changefeed.FoundProcessor, want changefeed.Identity, inUse []string, since time.Time) (names []string) {
-	for _, p := range processors {
-		reading, byRID, ok := readPrefix(p.Prefix, want.AccountHost)
-		if !ok || !readIn(want, reading, byRID) {
-			continue
-		}
-		name, _, split := changefeed.SplitHead(reading.Head, want.AccountHost)
-		if !split || slices.Contains(inUse, name) {
-			continue
-		}
-		if slices.ContainsFunc(p.Leases, func(l changefeed.LeaseDocument) bool { return l.Owner != "" && !l.Time.Before(since) }) {
+// compare says how the leases of a processor that was found differ, and how far that is; "" if they are not
+// to be named.
+func (m *measured) compare(p changefeed.FoundProcessor) (text string, distance int) {
+	reading, here, ok := m.read(p)
+	if !ok {
+		return "", 0
+	}
+	want := m.processor.ProcessorName
+	name, host, split := changefeed.SplitHead(reading.Head, m.processor.AccountHost)
+	switch {
+	case here && split && slices.Contains(m.processor.NamesInUse, name):
+		return "", 0
+	case here && split && name == "":
+		return "leave processorName out, since its leases have none", len(want)
+	case here && split:
+		return fmt.Sprintf("did you mean processorName %s?", name), changefeed.NameDistance(name, want)
+	case strings.EqualFold(reading.Head, want+m.processor.AccountHost):
+		return fmt.Sprintf("its leases of this processorName are for another container (%s/%s): was the container created anew, or is containerId another one?", reading.Database, reading.Container), 1000
+	case here && want != "" && strings.HasPrefix(reading.Head, want):
+		return fmt.Sprintf("did you mean accountHost %s?", strings.TrimPrefix(reading.Head, want)), 2000
+	case split:
+		return fmt.Sprintf("it holds leases of processorName %q at %s for another container", name, host), 3000
+	default:
+		return fmt.Sprintf("it holds leases whose ids begin with %q", p.Prefix), 4000
+	}
+}
+
+// liveBeside returns the processorNames of what else reads the container of a processor: of those, sorted, that
+// have renewed an owned lease and that no other entry has.
+func (held inventory) liveBeside(m *measured) (names []string) {
+	since := held.at.Add(-liveWithin)
+	for _, p := range held.processors {
+		reading, here, _ := m.read(p)
+		name, _, split := changefeed.SplitHead(reading.Head, m.processor.AccountHost)
+		live := slices.ContainsFunc(p.Leases, func(l changefeed.LeaseDocument) bool { return l.Owner != "" && !l.Time.Before(since) })
+		if here && split && live && !slices.Contains(m.processor.NamesInUse, name) {
 			names = append(names, name)
 		}
 	}
@@ -156,21 +127,16 @@ func liveBeside(processors []changefeed.FoundProcessor, want changefeed.Identity
 	return slices.Compact(names)
 }
 
-// readPrefix reads what the prefix of lease ids says, by RIDs or by names; ok is false if it says neither.
-func readPrefix(prefix, host string) (reading changefeed.PrefixReading, byRID, ok bool) {
-	if reading, byRID = changefeed.ReadRIDs(prefix); byRID {
-		return reading, true, true
+// read reads what the prefix of lease ids says. here: the leases are for the container that m monitors.
+func (m *measured) read(p changefeed.FoundProcessor) (reading changefeed.PrefixReading, here, ok bool) {
+	if reading, ok = changefeed.ReadRIDs(p.Prefix); ok { // a reading by RIDs has those of one database
+		return reading, reading.Container == m.described.RID, true
 	}
-	if readings := changefeed.ReadNames(prefix, host); len(readings) > 0 {
-		return readings[0], false, true
+	readings := changefeed.ReadNames(p.Prefix, m.processor.AccountHost)
+	if len(readings) == 0 {
+		return reading, false, false
 	}
-	return reading, false, false
-}
-
-// readIn reports whether a prefix was read as that of leases of the container of an identity.
-func readIn(i changefeed.Identity, reading changefeed.PrefixReading, byRID bool) bool {
-	if byRID { // a reading by RIDs has those of one database
-		return reading.Container == i.ContainerRID
-	}
-	return reading.Container == i.Container && reading.Database == i.Database
+	reading = readings[0]
+	of := m.processor.Container
+	return reading, reading.Container == of.ID && reading.Database == of.Database, true
 }

@@ -1,10 +1,12 @@
 package estimator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -18,42 +20,16 @@ type page struct {
 	chargedTo *measured // the processor whose container is read, and that the request is charged to
 	usage     cosmos.Usage
 	reading   changefeed.Reading
+	charge    float64 // request units of the read that the reading is from
 	gone      bool
 	leftOut   bool // by the RU budget
-	repeats   bool // before was measured at this very position
+	unchanged bool // nothing has changed since the last tick, so that the reading is that of it
 	err       error
-	ready     chan struct{} // closed when the result is known; nil if no other processor waits for it
+	done      sync.WaitGroup // until the result is known
 
-	before       *changefeed.Partition // what the last tick knew of the lease; nil if it knew nothing
-	unchanged    *changefeed.Partition // before, if nothing has changed since and nothing was read; else nil
+	measured     time.Time             // when the lease was measured before; zero = never
+	last         *changefeed.Partition // what the last tick measured at this very position; else nil
 	containerRID string                // of the container that answered; "" if it did not say
-}
-
-// last returns what the last tick measured at this very position, else nil.
-func (p *page) last() *changefeed.Partition {
-	if !p.repeats {
-		return nil
-	}
-	return p.before
-}
-
-// measured returns when the lease was measured last; zero = never.
-func (p *page) measured() time.Time {
-	switch {
-	case p.before == nil:
-		return time.Time{}
-	case p.before.Measured.IsZero():
-		return p.chargedTo.lastLag.Time
-	default:
-		return p.before.Measured
-	}
-}
-
-// done lets go the processors that wait for the page.
-func (p *page) done() {
-	if p.ready != nil {
-		close(p.ready)
-	}
 }
 
 // readFeeds reads the pages of every lease, unless they were read in this tick already.
@@ -81,55 +57,59 @@ func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 // alike, and answers the last case itself with 410/1002 (azure-cosmos-dotnet-v3,
 // RequestInvokerHandler.cs).
 func (t *tick) route(m *measured, l *measuredLease) []*page {
-	if l.Range == nil {
-		l.pages = nil
-		return t.plan(nil, m, l, m.position(l, l.Token, changefeed.Range{}))
+	shares, exists := []changefeed.Share{{Of: changefeed.PartitionKeyRange{ID: l.Token}}}, true
+	if l.Range != nil {
+		shares, exists = t.rangesOf(m).Shares(&l.Lease)
 	}
-	shares, exists := t.rangesOf(m).Shares(&l.Lease)
 	if len(shares) == 0 {
 		l.Err = fmt.Errorf("no partition key range of container %s has keys from %q to %q", m.processor.Container, l.Range.Min, l.Range.Max)
 		return nil
 	}
-	l.pages, l.Shares, l.Splitting = nil, shares, !exists
-	var planned []*page
-	for _, s := range shares {
-		planned = t.plan(planned, m, l, m.position(l, s.Of.ID, s.Part()))
-	}
-	return planned
+	l.Shares, l.Splitting = shares, !exists
+	return t.plan(m, l)
 }
 
-// plan adds the page of a position to a lease, and to those planned unless another one has planned it. It
-// is charged to the processor that asks first.
-func (t *tick) plan(planned []*page, m *measured, l *measuredLease, position cosmos.Position) []*page {
+// plan plans a page for each share of a lease, and returns those that no other lease has planned. A page is
+// charged to the processor that asks first.
+func (t *tick) plan(m *measured, l *measuredLease) (planned []*page) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := m.source()
+	s, last := m.source(), m.before(l)
 	pages, shared := t.reads[s], t.users[s] > 1
 	if pages == nil && shared {
 		pages = make(map[cosmos.Position]*page, len(m.leases))
 		t.reads[s] = pages
 	}
-	p := pages[position]
-	if p == nil {
-		p = &page{position: position, chargedTo: m}
-		if shared {
-			p.ready = make(chan struct{})
-			pages[position] = p
+	l.pages = nil
+	for _, share := range l.Shares {
+		position := cosmos.Position{Mode: l.Mode, Range: share.Of.ID, Part: share.Part()}
+		position.Continuation, position.Since = l.From(m.processor.StartFrom)
+		p := pages[position]
+		if p == nil {
+			p = &page{position: position, chargedTo: m}
+			p.done.Add(1)
+			planned = append(planned, p)
+			if shared {
+				pages[position] = p
+			}
+			if last != nil && last.Known() {
+				p.measured = cmp.Or(last.Measured, m.lastLag.Time)
+				stands := !l.Splitting && last.Ranges < 2 && last.Position == l.Continuation && position.Continuation == l.Continuation
+				// The lag of a part depends on those of the other parts.
+				if stands && position.Part == (changefeed.Range{}) && last.SessionLSN != nil && !last.Carried() {
+					p.last = last
+				}
+			}
 		}
-		planned = append(planned, p)
-		if last := m.before(l); last != nil && last.Known() {
-			p.before = last
-			whole := position.Part == (changefeed.Range{}) // the lag of a part depends on those of the other parts
-			p.repeats = whole && !l.Splitting && last.Position == l.Continuation && position.Continuation == l.Continuation && last.SessionLSN != nil && !last.Carried() && last.Ranges < 2
-		}
+		l.pages = append(l.pages, p)
 	}
-	l.pages = append(l.pages, p)
 	return planned
 }
 
 // readPlanned reads pages, those first whose leases were measured the longest ago, so that a budget
-// leaves out each in turn. It returns when all pages of the processors are read, also those that
-// others planned.
+// leaves out each in turn. Unknown leases begin at another one in each tick: if none answers, only the
+// first is asked (docs/decisions/0007). It returns when all pages of the processors are read, also those
+// that others planned.
 //
 // The newest LSN of a range is the same from whatever position it is read. So of several positions
 // of a range one is read first. Another one has the same lag as in the last tick and is not read if
@@ -137,54 +117,37 @@ func (t *tick) plan(planned []*page, m *measured, l *measuredLease, position cos
 func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned []*page) {
 	ctx, cancel := withShare(ctx, feedsShare)
 	defer cancel()
-	slices.SortStableFunc(planned, func(a, b *page) int { return a.measured().Compare(b.measured()) })
-	rotate(planned, t.turn)
+	if len(planned) > 0 {
+		turn := t.turn % len(planned)
+		planned = slices.Concat(planned[turn:], planned[:turn])
+	}
+	slices.SortStableFunc(planned, func(a, b *page) int { return a.measured.Compare(b.measured) })
 	first, rest := leaders(planned)
-	newest := make(map[string]int64)
 	t.fetchAll(ctx, first)
+	newest := make(map[string]int64)
 	for _, p := range first {
-		switch {
-		case p.unchanged != nil:
-			newest[p.position.Range] = *p.unchanged.SessionLSN
-		case p.err == nil && !p.gone && !p.leftOut && p.reading.SessionLSN != nil:
-			newest[p.position.Range] = *p.reading.SessionLSN
+		if lsn := p.reading.SessionLSN; lsn != nil {
+			newest[p.position.Range] = *lsn
 		}
 	}
-	var needed []*page
-	for _, p := range rest {
+	t.fetchAll(ctx, slices.DeleteFunc(rest, func(p *page) bool {
 		lsn, known := newest[p.position.Range]
-		if last := p.last(); known && last != nil && *last.SessionLSN == lsn {
-			p.unchanged = last
-			p.done()
-			continue
+		stands := known && p.last != nil && *p.last.SessionLSN == lsn
+		if stands {
+			p.repeat()
+			p.done.Done()
 		}
-		needed = append(needed, p)
-	}
-	t.fetchAll(ctx, needed)
+		return stands
+	}))
 	for _, p := range planned {
 		p.chargedTo.usage.Add(p.usage)
 	}
 	for _, m := range processors {
 		for i := range m.leases {
 			for _, p := range m.leases[i].pages {
-				if p.ready != nil {
-					<-p.ready
-				}
+				p.done.Wait()
 			}
 		}
-	}
-}
-
-// rotate begins the pages of unknown leases at another one in each tick. If none answers, only the
-// first is asked (docs/decisions/0007), and it should not be the same one each time.
-func rotate(planned []*page, turn int) {
-	unknown := slices.IndexFunc(planned, func(p *page) bool { return !p.measured().IsZero() })
-	if unknown < 0 {
-		unknown = len(planned)
-	}
-	if unknown > 1 {
-		first := turn % unknown
-		copy(planned, slices.Concat(planned[first:unknown], planned[:first]))
 	}
 }
 
@@ -204,13 +167,15 @@ func leaders(planned []*page) (first, rest []*page) {
 }
 
 func (t *tick) fetchAll(ctx context.Context, pages []*page) {
-	if len(pages) == 0 {
-		return
-	}
 	t.parallel(len(pages), func(i int) {
-		pages[i].fetch(cosmos.LastMeasured(ctx, pages[i].measured()))
-		pages[i].done()
+		pages[i].fetch(cosmos.LastMeasured(ctx, pages[i].measured))
+		pages[i].done.Done()
 	})
+}
+
+// repeat takes over the reading of the last tick.
+func (p *page) repeat() {
+	p.unchanged, p.reading, p.charge = true, p.chargedTo.again(p.last), p.last.ReadCharge
 }
 
 // dearPage is the charge in request units from which on it pays to ask first whether anything has
@@ -219,7 +184,8 @@ const dearPage = 4
 
 // fetch reads the page, and reads on after an empty one: only a 304 says that nothing follows.
 func (p *page) fetch(ctx context.Context) {
-	if last := p.last(); last != nil && last.Unchanged && last.ReadCharge >= dearPage && p.stillUnchanged(ctx) {
+	if p.last != nil && p.last.Unchanged && p.last.ReadCharge >= dearPage && p.stillUnchanged(ctx) {
+		p.repeat()
 		return
 	}
 	s, position := p.chargedTo.source(), p.position
@@ -227,19 +193,13 @@ func (p *page) fetch(ctx context.Context) {
 		position.Continuation = continuation
 		answer, usage, err := s.account.FeedPage(ctx, s.container, position)
 		p.usage.Add(usage)
-		if answer.ContainerRID != "" {
-			p.containerRID = answer.ContainerRID
-		}
+		p.containerRID = cmp.Or(answer.ContainerRID, p.containerRID)
 		return answer, err
 	})
-	switch {
-	case errors.Is(err, cosmos.ErrBudget):
-		p.leftOut = true
-	case err != nil:
+	if p.leftOut = errors.Is(err, cosmos.ErrBudget); !p.leftOut {
 		p.err = err
-	default:
-		p.reading, p.gone = reading, gone
 	}
+	p.reading, p.gone, p.charge = reading, gone, p.usage.Charge
 }
 
 // stillUnchanged asks for the newest LSN alone, for one request unit and without a document. If it
@@ -252,10 +212,7 @@ func (p *page) stillUnchanged(ctx context.Context) bool {
 	if err != nil || changefeed.OutcomeOf(answer.Status, answer.Substatus) != changefeed.Answered {
 		return false // reading the page says why
 	}
+	p.containerRID = answer.ContainerRID
 	lsn, ok := changefeed.SessionLSN(answer.SessionToken)
-	if !ok || lsn != *p.before.SessionLSN {
-		return false
-	}
-	p.containerRID, p.unchanged = answer.ContainerRID, p.before
-	return true
+	return ok && lsn == *p.last.SessionLSN
 }

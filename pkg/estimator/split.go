@@ -1,7 +1,6 @@
 package estimator
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -14,7 +13,7 @@ import (
 // replaced them. For one that was not replaced, the ranges that its keys are in now are read from
 // the lease's own position.
 func (t *tick) followSplits(ctx context.Context, unit []*measured) {
-	affected := goneIn(unit)
+	affected := those(unit, (*measured).splitting)
 	if len(affected) == 0 {
 		return
 	}
@@ -22,7 +21,7 @@ func (t *tick) followSplits(ctx context.Context, unit []*measured) {
 	t.refreshRanges(ctx, affected)
 	t.readFeeds(ctx, affected)
 	t.lookUpAgain(ctx, those(affected, func(m *measured) bool { return m.foreign(t.rangesOf(m)) }))
-	affected = goneIn(affected)
+	affected = those(affected, (*measured).splitting)
 	var planned []*page
 	for _, m := range affected {
 		planned = append(planned, t.planReplacements(m)...)
@@ -33,11 +32,9 @@ func (t *tick) followSplits(ctx context.Context, unit []*measured) {
 	}
 }
 
-// goneIn returns the processors that have a lease whose range is gone.
-func goneIn(processors []*measured) []*measured {
-	return those(processors, func(m *measured) bool {
-		return slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.gone() })
-	})
+// splitting reports whether the range of a lease is gone.
+func (m *measured) splitting() bool {
+	return slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.gone() })
 }
 
 // lookUpAgain starts anew for processors of a container that was deleted and created again under
@@ -74,36 +71,24 @@ func (m *measured) foreign(ranges changefeed.Ranges) bool {
 }
 
 // planReplacements plans a page for each range that replaced the range of a lease, without those that
-// another lease counts.
+// another lease counts. A lease whose range the service said was gone, and which exists, is read once more.
 func (t *tick) planReplacements(m *measured) (planned []*page) {
 	all := m.planned()
 	for i := range m.leases {
 		l := &m.leases[i]
-		switch {
-		case !l.gone():
-		case l.Locate(all, t.rangesOf(m)):
-			planned = append(planned, t.reread(m, l)...)
-		default:
-			l.pages = nil
-			for _, s := range l.Shares {
-				planned = t.plan(planned, m, l, m.position(l, s.Of.ID, s.Part()))
-			}
+		if !l.gone() {
+			continue
 		}
+		if l.Locate(all, t.rangesOf(m)) {
+			t.mu.Lock()
+			if p, reads := l.pages[0], t.reads[m.source()]; reads[p.position] == p {
+				delete(reads, p.position)
+			}
+			t.mu.Unlock()
+		}
+		planned = append(planned, t.plan(m, l)...)
 	}
 	return planned
-}
-
-// reread plans the read of a lease once more, whose range the service said was gone and which
-// exists.
-func (t *tick) reread(m *measured, l *measuredLease) []*page {
-	position, pages := l.pages[0].position, m.source()
-	t.mu.Lock()
-	if p := t.reads[pages][position]; p != nil && p.gone {
-		delete(t.reads[pages], position)
-	}
-	t.mu.Unlock()
-	l.pages = nil
-	return t.plan(nil, m, l, position)
 }
 
 // needRanges reads the ranges of containers whose processors have EPK leases, unless they are known
@@ -117,14 +102,11 @@ func (t *tick) needRanges(ctx context.Context, processors []*measured) {
 // refreshRanges reads the partition key ranges of the container that the processors monitor, once.
 // Without them the processors are unknown.
 func (t *tick) refreshRanges(ctx context.Context, processors []*measured) {
-	never := func(time.Time) bool { return false }
-	for i, m := range processors {
-		if m.err == nil {
-			m.err = t.readRanges(ctx, m, never)
-			for _, other := range processors[i+1:] {
-				other.err = cmp.Or(other.err, m.err)
-			}
-			return
+	var err error
+	for i, m := range those(processors, func(*measured) bool { return true }) {
+		if i == 0 {
+			err = t.readRanges(ctx, m, func(time.Time, error) bool { return false })
 		}
+		m.err = err
 	}
 }
