@@ -130,7 +130,7 @@ func (c *container) uncovered(t *testing.T) []changefeed.Range {
 			}
 		}
 	}
-	holes, known := c.ranges().Uncovered(leases)
+	holes, known := c.ranges().Uncovered(slices.Collect(leases))
 	if !known {
 		t.Fatalf("%v of %v are not known", c.leases, c.live)
 	}
@@ -208,8 +208,7 @@ func TestALeaseOfAnUnknownRangeLeavesTheHolesUnknown(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			one := func(yield func(*changefeed.Lease) bool) { yield(&changefeed.Lease{Token: c.token}) }
-			if _, known := c.ranges.Uncovered(one); known != c.known {
+			if _, known := c.ranges.Uncovered([]*changefeed.Lease{{Token: c.token}}); known != c.known {
 				t.Errorf("known: %t", known)
 			}
 		})

@@ -2,7 +2,6 @@ package changefeed
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -181,7 +180,7 @@ type Coverage struct {
 // Uncovered returns the keys of the container that no lease covers, in key order. A lease whose range is
 // gone covers the ranges that replaced it. known is false if the ranges know nothing of the range of a
 // lease: they are older than the lease, or the lease cannot be read.
-func (rs Ranges) Uncovered(leases iter.Seq[*Lease]) (holes []Range, known bool) {
+func (rs Ranges) Uncovered(leases []*Lease) (holes []Range, known bool) {
 	if len(rs) == 0 {
 		return nil, false
 	}
@@ -193,7 +192,7 @@ func (rs Ranges) Uncovered(leases iter.Seq[*Lease]) (holes []Range, known bool) 
 			covered = append(covered, Range{Min: rs[i-1].Max, Max: r.Min}) // no key of the container
 		}
 	}
-	for l := range leases {
+	for _, l := range leases {
 		span, exists := spans[l.Token]
 		switch {
 		case l.Range != nil:

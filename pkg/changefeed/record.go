@@ -226,13 +226,11 @@ func (s Scheme) Successors(ranges Ranges, gone Lease, continuation string, now t
 
 // Uncovered returns the parts of ranges that no lease covers; none if the ranges are older than a lease.
 func Uncovered(ranges Ranges, leases []*Record) (missing []Share) {
-	holes, _ := ranges.Uncovered(func(yield func(*Lease) bool) {
-		for _, l := range leases {
-			if !yield(&l.Lease) {
-				return
-			}
-		}
-	})
+	all := make([]*Lease, len(leases))
+	for i, l := range leases {
+		all[i] = &l.Lease
+	}
+	holes, _ := ranges.Uncovered(all)
 	for _, hole := range holes {
 		missing = append(missing, ranges.within(hole)...)
 	}

@@ -2,7 +2,6 @@ package estimator
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"time"
 
@@ -42,9 +41,13 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 		if m.err != nil || len(m.leases) == 0 {
 			continue
 		}
+		leases := make([]*changefeed.Lease, len(m.leases))
+		for i := range m.leases {
+			leases[i] = &m.leases[i].Lease
+		}
 		same := m.sameLeases()
 		unreadable := slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Err != nil })
-		_, known := t.rangesOf(m).Uncovered(m.each())
+		_, known := t.rangesOf(m).Uncovered(leases)
 		changed := !same && len(m.lastLag.Partitions) > 0 || !known && !unreadable // a lease names a new range
 		err := t.readRanges(ctx, m, func(tried time.Time, _ error) bool {
 			return t.now().Sub(tried).Abs() < readRangesAgainAfter && (!changed || tried.After(t.began)) // by a clock that may have been ahead
@@ -56,7 +59,7 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 			m.coverage.Failing = t.now()
 		}
 		seen := sight{first: m.lastLag.Time.IsZero(), same: same, marked: m.marked, splitting: m.splitting()}
-		seen.holes, seen.known = t.rangesOf(m).Uncovered(m.each())
+		seen.holes, seen.known = t.rangesOf(m).Uncovered(leases)
 		m.coverage = seen.next(m.coverage)
 	}
 }
@@ -73,17 +76,6 @@ func (m *measured) sameLeases() bool {
 	slices.Sort(before)
 	slices.Sort(leases)
 	return slices.Equal(before, leases)
-}
-
-// each returns the leases.
-func (m *measured) each() iter.Seq[*changefeed.Lease] {
-	return func(yield func(*changefeed.Lease) bool) {
-		for i := range m.leases {
-			if !yield(&m.leases[i].Lease) {
-				return
-			}
-		}
-	}
 }
 
 // coverPolls is how many polls in a row see the same leases until a hole counts, if no marker says that

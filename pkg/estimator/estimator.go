@@ -274,31 +274,24 @@ func (c *cached[T]) get(now func() time.Time, fresh func(tried time.Time, err er
 	return c.value, err
 }
 
-// describe returns the properties of a container.
-func (t *tick) describe(ctx context.Context, s source) (d cosmos.Description, used cosmos.Usage, err error) {
-	once := func(_ time.Time, err error) bool { return err == nil }
-	d, err = cachedIn[cosmos.Description](&t.containers, s).get(t.now, once, func() (d cosmos.Description, err error) {
-		d, used, err = s.account.Describe(ctx, s.container)
-		return d, err
-	})
-	return d, used, err
-}
-
 // identify finds the lease id prefixes of the processors (docs/lag.md, Whose lease it is). They
 // hold the RID of the monitored container.
 func (t *tick) identify(ctx context.Context, processors []*measured) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
+	once := func(_ time.Time, err error) bool { return err == nil }
 	var reading sync.WaitGroup
 	for s, group := range bySource(processors) {
 		reading.Go(func() {
-			description, usage, err := t.describe(ctx, s)
-			group[0].usage.Add(usage)
+			description, err := cachedIn[cosmos.Description](&t.containers, s).get(t.now, once, func() (cosmos.Description, error) {
+				description, usage, err := s.account.Describe(ctx, s.container)
+				group[0].usage.Add(usage)
+				return description, err
+			})
 			for _, m := range group {
-				if m.described, m.err = description, err; err != nil {
-					continue
+				if m.described, m.err = description, err; err == nil {
+					m.prefixes, m.err = m.processor.Identity(description.RID).Prefixes()
 				}
-				m.prefixes, m.err = m.processor.Identity(m.described.RID).Prefixes()
 			}
 		})
 	}

@@ -90,7 +90,6 @@ func (m *measured) lag() changefeed.ProcessorLag {
 	}
 	lag.Bootstrap, lag.Nearest, lag.Beside = len(m.leases) == 0, m.nearest, m.beside
 	m.settle()
-	m.replaced = m.hasReplaced()
 	if len(m.leases) > 0 {
 		lag.Partitions = make([]changefeed.Partition, 0, len(m.leases))
 	}
@@ -116,52 +115,58 @@ func (m *measured) lag() changefeed.ProcessorLag {
 
 // partition applies the table of docs/lag.md (What each answer counts) to one lease.
 func (m *measured) partition(l *measuredLease) changefeed.Partition {
-	partition := changefeed.Partition{
+	p := changefeed.Partition{
 		Lease: l.Token, Range: l.Range, Owner: l.Owner, LeaseTime: l.Time, BadTime: l.BadTime, Position: l.Continuation,
 		Status: changefeed.StatusUnknown,
 	}
 	if lsn, ok := changefeed.ContinuationLSN(l.Continuation); ok {
-		partition.CheckpointLSN = &lsn
+		p.CheckpointLSN = &lsn
 	}
+	last, gone := m.before(l), l.gone()
 	switch {
 	case l.Err != nil && !l.Splitting:
-		partition.Error = fmt.Sprintf("lease %s: %v", l.ID, l.Err)
+		p.Error = fmt.Sprintf("lease %s: %v", l.ID, l.Err)
 	case slices.ContainsFunc(l.pages, func(p *page) bool { return p.leftOut }): // by the budget
-		m.carry(&partition, l)
-	case l.Uncheckpointed(m.processor.StartFrom) && !l.gone() && l.pages[0].err == nil:
-		partition.Lag, partition.Approximate, partition.Status = new(int64), true, changefeed.StatusUncheckpointed
-		partition.SessionLSN = l.pages[0].reading.SessionLSN
-	case l.gone():
-		l.applyChildren(&partition)
+		m.carry(&p, last)
+	case l.Uncheckpointed(m.processor.StartFrom) && !gone && l.pages[0].err == nil:
+		p.Lag, p.Approximate, p.Status = new(int64), true, changefeed.StatusUncheckpointed
+		p.SessionLSN = l.pages[0].reading.SessionLSN
+	case gone:
+		apply(&p, *l.Reading(), 0)
+		p.Status, p.Ranges = changefeed.StatusSplitting, len(l.pages)
+		for _, child := range l.pages {
+			switch {
+			case child.gone:
+				p.Error = fmt.Sprintf("range %s is being split or merged and cannot be read: at least 1 is pending, the next poll asks again", child.position.Range)
+			case child.err != nil:
+				p.Error = child.err.Error()
+			}
+		}
 	case l.pages[0].err != nil:
-		partition.Error = l.pages[0].err.Error()
+		p.Error = l.pages[0].err.Error()
 	default:
-		applyReading(&partition, l.Readings[0], l.pages[0].charge)
-		partition.Unchanged = m.unchanged(&partition, l)
+		apply(&p, l.Readings[0], l.pages[0].charge)
+		p.Unchanged = last != nil && last.Position == p.Position && last.SessionLSN != nil && p.SessionLSN != nil && *last.SessionLSN == *p.SessionLSN
 	}
-	partition.Part = l.part()
-	if partition.Inherited = !partition.Part && m.inherited(l); partition.Inherited && partition.Pending() {
-		partition.Approximate = true
-	}
-	return partition
+	p.Part = !gone && len(l.pages) == 1 && l.pages[0].err == nil && l.pages[0].position.Part != changefeed.Range{}
+	p.Inherited = !p.Part && m.inherited(l, last)
+	p.Approximate = p.Approximate || p.Inherited && p.Pending()
+	return p
 }
 
-// hasReplaced reports whether a lease of the last tick is no longer there.
-func (m *measured) hasReplaced() bool {
-	there := 0
-	for i := range m.leases {
-		if l := &m.leases[i]; !l.Leftover && m.before(l) != nil {
-			there++
-		}
+// apply gives a partition what was read, at a charge in request units.
+func apply(p *changefeed.Partition, r changefeed.Reading, charge float64) {
+	p.Lag, p.Age, p.Approximate, p.SessionLSN, p.ReadCharge = &r.Lag, r.Age, r.Approximate, r.SessionLSN, charge
+	p.Status = changefeed.StatusOK
+	if r.Lag > 0 {
+		p.Status = changefeed.StatusLagging
 	}
-	return there < len(m.lastLag.Partitions)
 }
 
 // inherited reports whether the position of a lease is one that it began with after a split or
 // merge. Its range then begins with the LSNs of the one that is gone, so that what was pending
 // before counts in each (docs/lag.md, Splits and merges).
-func (m *measured) inherited(l *measuredLease) bool {
-	last := m.before(l)
+func (m *measured) inherited(l *measuredLease, last *changefeed.Partition) bool {
 	switch {
 	case l.Continuation == "":
 		return false
@@ -172,17 +177,16 @@ func (m *measured) inherited(l *measuredLease) bool {
 }
 
 // carry takes over what an earlier tick measured of a lease, with its time.
-func (m *measured) carry(partition *changefeed.Partition, l *measuredLease) {
-	last := m.before(l)
+func (m *measured) carry(p, last *changefeed.Partition) {
 	if last == nil || !last.Known() && last.Ahead == nil {
-		partition.Error = "the RU budget has not allowed to read it yet: raise FEEDSCALE_RU_BUDGET, or poll less often"
+		p.Error = "the RU budget has not allowed to read it yet: raise FEEDSCALE_RU_BUDGET, or poll less often"
 		return
 	}
-	applyReading(partition, m.again(last), last.ReadCharge)
-	partition.Approximate, partition.Unchanged, partition.Ranges = true, true, last.Ranges
-	partition.Measured = cmp.Or(last.Measured, m.lastLag.Time)
-	if last.Status == changefeed.StatusUncheckpointed && partition.Position == "" {
-		partition.Status = changefeed.StatusUncheckpointed
+	apply(p, m.again(last), last.ReadCharge)
+	p.Approximate, p.Unchanged, p.Ranges = true, true, last.Ranges
+	p.Measured = cmp.Or(last.Measured, m.lastLag.Time)
+	if last.Status == changefeed.StatusUncheckpointed && p.Position == "" {
+		p.Status = changefeed.StatusUncheckpointed
 	}
 }
 
@@ -198,40 +202,14 @@ func (m *measured) again(last *changefeed.Partition) changefeed.Reading {
 	return r
 }
 
-func applyReading(partition *changefeed.Partition, r changefeed.Reading, charge float64) {
-	partition.Lag, partition.Age, partition.Approximate = new(r.Lag), r.Age, r.Approximate
-	partition.SessionLSN, partition.ReadCharge = r.SessionLSN, charge
-	partition.Status = changefeed.StatusOK
-	if r.Lag > 0 {
-		partition.Status = changefeed.StatusLagging
-	}
-}
-
-// unchanged reports whether neither the position nor the newest LSN has moved since the last tick.
-func (m *measured) unchanged(partition *changefeed.Partition, l *measuredLease) bool {
-	last := m.before(l)
-	return last != nil && last.Position == partition.Position && last.SessionLSN != nil && partition.SessionLSN != nil && *last.SessionLSN == *partition.SessionLSN
-}
-
-// applyChildren takes the reading of a lease whose range is gone, by the ranges that replaced it.
-func (l *measuredLease) applyChildren(partition *changefeed.Partition) {
-	r := l.Reading()
-	partition.Lag, partition.Age, partition.SessionLSN = &r.Lag, r.Age, r.SessionLSN
-	partition.Status, partition.Ranges, partition.Approximate = changefeed.StatusSplitting, len(l.pages), true
-	for _, p := range l.pages {
-		switch {
-		case p.gone:
-			partition.Error = fmt.Sprintf("range %s is being split or merged and cannot be read: at least 1 is pending, the next poll asks again", p.position.Range)
-		case p.err != nil:
-			partition.Error = p.err.Error()
-		}
-	}
-}
-
 // settle hands the readings of the pages to the leases, and divides those of the parts of a range.
 func (m *measured) settle() {
+	here := 0 // leases of the last tick
 	for i := range m.leases {
 		l := &m.leases[i]
+		if !l.Leftover && m.before(l) != nil {
+			here++
+		}
 		for _, p := range l.pages {
 			l.Readings = append(l.Readings, p.reading)
 			if p.gone {
@@ -239,11 +217,6 @@ func (m *measured) settle() {
 			}
 		}
 	}
+	m.replaced = here < len(m.lastLag.Partitions)
 	changefeed.Settle(m.planned())
-}
-
-// part reports whether a lease covers a part of a range, which was read.
-func (l *measuredLease) part() bool {
-	return !l.Leftover && !l.Splitting && len(l.pages) == 1 && l.pages[0].err == nil && !l.pages[0].gone &&
-		l.pages[0].position.Part != changefeed.Range{}
 }
