@@ -3,6 +3,7 @@ package changefeed
 import (
 	"encoding/base64"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,9 +48,9 @@ func (i Identity) Prefixes() ([]Prefix, error) {
 	}
 	var prefixes []Prefix
 	for _, host := range slices.Compact([]string{i.AccountHost, strings.ToLower(i.AccountHost)}) {
+		head := i.ProcessorName + host + "_"
 		prefixes = append(prefixes,
-			Prefix{Text: i.ProcessorName + host + "_" + databaseRID + "_" + i.ContainerRID + ".."},
-			Prefix{Text: i.ProcessorName + host + "_" + i.Database + "_" + i.Container + "..", Family: FamilyJava})
+			Prefix{Text: head + databaseRID + "_" + i.ContainerRID + ".."}, Prefix{Text: head + i.Database + "_" + i.Container + "..", Family: FamilyJava})
 	}
 	return prefixes, nil
 }
@@ -79,9 +80,8 @@ type PrefixReading struct {
 var ridPrefix = regexp.MustCompile(`(?s)^(.+)_(.{8})_(.{12})$`)
 
 // ReadRIDs reads a prefix that ends with the RIDs of a database and of a container in it, as .NET,
-// V2 and Java's EPK processor write it. There is at most one reading, since RIDs have a fixed
-// length and no '_'; names are not mistaken for RIDs, since the container's RID begins with the
-// database's.
+// V2 and Java's EPK processor write it. Names are not mistaken for RIDs, since the container's RID begins
+// with the database's.
 func ReadRIDs(prefix string) (r PrefixReading, ok bool) {
 	m := ridPrefix.FindStringSubmatch(prefix)
 	if m == nil {
@@ -93,42 +93,41 @@ func ReadRIDs(prefix string) (r PrefixReading, ok bool) {
 	return PrefixReading{Head: m[1], Database: m[2], Container: m[3]}, true
 }
 
-// ReadNames returns the possible readings of a prefix that ends with the names of a database and of
-// a container, as Java's PK-range processor writes it. Names may contain the '_' that separates
-// them, so there can be several readings. If the host can be recognized, as ownHost or as a host
-// of the service, only the readings whose head ends with it are returned.
-func ReadNames(prefix, ownHost string) []PrefixReading {
-	for _, host := range slices.Concat([]string{ownHost}, hostEndings) {
-		var readings []PrefixReading
-		for _, at := range separators(prefix) {
-			head, tail := prefix[:at], prefix[at+1:]
-			if _, _, ends := SplitHead(head, host); host != "" && !ends {
-				continue
-			}
-			for _, at := range separators(tail) {
-				readings = append(readings, PrefixReading{Head: head, Database: tail[:at], Container: tail[at+1:]})
-			}
-		}
-		if len(readings) > 0 {
-			return readings
-		}
-	}
-	return nil
-}
-
 // hostEndings are the endings of the hosts of accounts in the public and the sovereign clouds, the host
 // of an emulator and, last, "" for any host.
 var hostEndings = []string{".documents.azure.com", ".documents.azure.us", ".documents.azure.cn", "localhost", ""}
 
-// separators returns the index of each '_' that has something on both sides.
-func separators(text string) []int {
-	var places []int
-	for i := 1; i < len(text)-1; i++ {
-		if text[i] == '_' {
-			places = append(places, i)
+// ReadNames returns the possible readings of a prefix that ends with the names of a database and of
+// a container, as Java's PK-range processor writes it. Names may contain the '_' that separates
+// them, so there can be several readings. If the host can be recognized, as ownHost or as a host
+// of the service, only the readings whose head ends with it are returned.
+func ReadNames(prefix, ownHost string) (readings []PrefixReading) {
+	for _, host := range slices.Concat([]string{ownHost}, hostEndings) {
+		for at := range separators(prefix) {
+			head, names := prefix[:at], prefix[at+1:]
+			if _, _, ends := SplitHead(head, host); host != "" && !ends {
+				continue
+			}
+			for at := range separators(names) {
+				readings = append(readings, PrefixReading{Head: head, Database: names[:at], Container: names[at+1:]})
+			}
+		}
+		if len(readings) > 0 {
+			break
 		}
 	}
-	return places
+	return readings
+}
+
+// separators yields the index of each '_' that has something on both sides.
+func separators(text string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := 1; i < len(text)-1; i++ {
+			if text[i] == '_' && !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 // SplitHead splits a head into processor name and host if it ends with ownHost, in any case: .NET writes

@@ -39,13 +39,11 @@ const (
 )
 
 // ParseMode reads the Mode that .NET writes into a lease and Java into its continuation, in any
-// case. Any other text is Incremental, as for .NET (azure-cosmos-dotnet-v3,
-// DocumentServiceLeaseManager.cs).
+// case. Any other text is Incremental, as for .NET (DocumentServiceLeaseManager.cs).
 func ParseMode(text string) Mode {
-	for _, name := range [...]string{"Full-Fidelity Feed", "FULL_FIDELITY", "ALL_VERSIONS_AND_DELETES"} {
-		if strings.EqualFold(text, name) {
-			return FullFidelity
-		}
+	switch strings.ToUpper(text) {
+	case "FULL-FIDELITY FEED", "FULL_FIDELITY", "ALL_VERSIONS_AND_DELETES":
+		return FullFidelity
 	}
 	return Incremental
 }
@@ -53,57 +51,6 @@ func ParseMode(text string) Mode {
 // LeaseFields are the properties of a lease document that ParseLease reads, for a query that
 // projects them.
 var LeaseFields = []string{"id", "LeaseToken", "PartitionId", "Owner", "ContinuationToken", "timestamp", "version", "FeedRange", "feedRange", "Mode", "_ts"}
-
-// ErrNotALease is wrapped by the errors of ParseLease: a document has the id of a lease and cannot
-// be read as one.
-var ErrNotALease = errors.New("not a lease that can be read")
-
-// ParseLease reads a lease as the .NET v3 SDK, the Java SDK and the legacy V2 library write it
-// (docs/lag.md, Formats of leases): PK-range leases, and EPK leases, which have version 1. The
-// error wraps ErrNotALease; the Lease then holds what could be read, its ID and Token at best, so
-// that the partition can be reported as unknown.
-func ParseLease(document []byte) (Lease, error) {
-	var d leaseFields
-	err := json.Unmarshal(document, &d)
-	if err != nil {
-		return Lease{ID: d.ID}, fmt.Errorf("%w: %v", ErrNotALease, err)
-	}
-	l := Lease{ID: d.ID, TS: d.TS, Time: leaseTime(d.Timestamp, d.TS), Owner: shown(d.Owner), Token: cmp.Or(d.LeaseToken, d.PartitionID)}
-	l.V2 = d.LeaseToken == "" && l.Token != ""
-	if l.Token == "" {
-		return l, fmt.Errorf("%w: it has neither LeaseToken nor PartitionId", ErrNotALease)
-	}
-	if name := shown(l.Token); name != l.Token {
-		l.Token = name
-		return l, fmt.Errorf("%w: its token is longer than %d bytes, or holds characters that cannot be seen", ErrNotALease, maxName)
-	}
-	mode, _ := d.Mode.(string)
-	l.Mode = ParseMode(mode)
-	continuation, ok := d.Continuation.(string)
-	if !ok && d.Continuation != nil {
-		return l, fmt.Errorf("%w: its ContinuationToken is not a string", ErrNotALease)
-	}
-	if len(continuation) > maxContinuation {
-		return l, fmt.Errorf("%w: its ContinuationToken is longer than %d bytes", ErrNotALease, maxContinuation)
-	}
-	l.Continuation = continuation
-	bounds := feedRange(d.FeedRange)
-	// The discriminator of the .NET SDK (DocumentServiceLeaseConverter.cs): 1 is an EPK lease,
-	// anything else a PK-range lease.
-	if string(d.Version) != "1" {
-		l.Bounds = bounds
-	} else {
-		l.Family = FamilyDotNet
-		if bytes.Contains(document, []byte(`"feedRange"`)) { // .NET writes FeedRange
-			l.Family = FamilyJava
-		}
-		err = l.readEPK(bounds)
-	}
-	if err == nil {
-		err = l.checkContinuation()
-	}
-	return l, err
-}
 
 // leaseFields are the properties of a lease as they stand in its document.
 type leaseFields struct {
@@ -119,6 +66,10 @@ type leaseFields struct {
 	TS           int64           `json:"_ts"`
 }
 
+// ErrNotALease is wrapped by the errors of ParseLease: a document has the id of a lease and cannot
+// be read as one.
+var ErrNotALease = errors.New("not a lease that can be read")
+
 // The most that a lease may have, in bytes. The SDKs write a name of a machine or a process as the owner,
 // and a number, or two bounds of a range, as the token.
 const (
@@ -127,13 +78,60 @@ const (
 	maxPosition     = 16 << 10  // what is sent as a header
 )
 
-// checkContinuation refuses a position that cannot be sent as a header, and forgets it.
-func (l *Lease) checkContinuation() error {
+// ParseLease reads a lease as the .NET v3 SDK, the Java SDK and the legacy V2 library write it
+// (docs/lag.md, Formats of leases): PK-range leases, and EPK leases, which have version 1. The
+// error wraps ErrNotALease; the Lease then holds what could be read, its ID and Token at best, so
+// that the partition can be reported as unknown.
+func ParseLease(document []byte) (Lease, error) {
+	l, err := parseLease(document)
+	if err != nil {
+		err = fmt.Errorf("%w: %v", ErrNotALease, err)
+	}
+	return l, err
+}
+
+func parseLease(document []byte) (Lease, error) {
+	var d leaseFields
+	if err := json.Unmarshal(document, &d); err != nil {
+		return Lease{ID: d.ID}, err
+	}
+	token, mode := cmp.Or(d.LeaseToken, d.PartitionID), fmt.Sprint(d.Mode)
+	l := Lease{
+		ID: d.ID, TS: d.TS, Time: leaseTime(d.Timestamp, d.TS), Owner: shown(d.Owner), Token: shown(token),
+		V2: d.LeaseToken == "" && token != "", Mode: ParseMode(mode),
+	}
+	continuation, ok := d.Continuation.(string)
+	switch {
+	case token == "":
+		return l, errors.New("it has neither LeaseToken nor PartitionId")
+	case token != l.Token:
+		return l, fmt.Errorf("its token is longer than %d bytes, or holds characters that cannot be seen", maxName)
+	case !ok && d.Continuation != nil:
+		return l, errors.New("its ContinuationToken is not a string")
+	case len(continuation) > maxContinuation:
+		return l, fmt.Errorf("its ContinuationToken is longer than %d bytes", maxContinuation)
+	}
+	l.Continuation = continuation
+	var feed struct{ Range *Range }
+	if json.Unmarshal(d.FeedRange, &feed) == nil && feed.Range.valid() {
+		l.Bounds = feed.Range
+	}
+	// The discriminator of the .NET SDK (DocumentServiceLeaseConverter.cs): 1 is an EPK lease,
+	// anything else a PK-range lease.
+	if string(d.Version) == "1" {
+		l.Family = FamilyDotNet
+		if bytes.Contains(document, []byte(`"feedRange"`)) { // .NET writes FeedRange
+			l.Family = FamilyJava
+		}
+		if err := l.readEPK(); err != nil {
+			return l, err
+		}
+	}
 	if len(l.Continuation) > maxPosition || strings.ContainsFunc(l.Continuation, unicode.IsControl) {
 		l.Continuation = ""
-		return fmt.Errorf("%w: the position in its ContinuationToken is longer than %d bytes, or holds control characters", ErrNotALease, maxPosition)
+		return l, fmt.Errorf("the position in its ContinuationToken is longer than %d bytes, or holds control characters", maxPosition)
 	}
-	return nil
+	return l, nil
 }
 
 // shown is a name that anybody may write into a lease, as it may stand in a log, on a terminal or on a
@@ -157,37 +155,26 @@ func shown(name string) string {
 
 // readEPK completes a lease of version 1: it unwraps the continuation of Java's, and finds the
 // bounds.
-func (l *Lease) readEPK(bounds *Range) error {
+func (l *Lease) readEPK() error {
+	l.Range, l.Bounds = l.Bounds, nil
 	if state, wrapped := parseState(l.Continuation); wrapped {
 		l.Family = FamilyJava
 		if err := l.applyState(state); err != nil {
-			return fmt.Errorf("%w: %v", ErrNotALease, err)
+			return err
 		}
-		if bounds == nil {
-			bounds = state.span()
+		if l.Range == nil {
+			l.Range = state.span()
 		}
 	}
-	if bounds == nil {
-		low, high, ok := strings.Cut(l.Token, "-")
-		if !ok {
-			return fmt.Errorf("%w: it is of version 1, and says neither in FeedRange nor in LeaseToken which range it covers", ErrNotALease)
-		}
-		bounds = &Range{Min: low, Max: high}
-	}
-	if !bounds.valid() {
-		return fmt.Errorf("%w: its range from %q to %q is empty or not hexadecimal", ErrNotALease, bounds.Min, bounds.Max)
-	}
-	l.Range = bounds
-	return nil
-}
-
-// feedRange reads the FeedRange of a lease; nil if that has no valid bounds.
-func feedRange(raw json.RawMessage) *Range {
-	var feed struct{ Range *Range }
-	if json.Unmarshal(raw, &feed) != nil || feed.Range == nil || !feed.Range.valid() {
+	if l.Range != nil {
 		return nil
 	}
-	return feed.Range
+	low, high, ok := strings.Cut(l.Token, "-")
+	if named := (&Range{Min: low, Max: high}); ok && named.valid() {
+		l.Range = named
+		return nil
+	}
+	return errors.New("it is of version 1, and neither FeedRange nor LeaseToken has the bounds of its range")
 }
 
 // leaseTime reads the timestamp of a lease. .NET leaves it null until the first update, and Java
@@ -210,8 +197,8 @@ func leaseTime(text any, ts int64) time.Time {
 // maxAhead is how far the clock of an owner may be ahead.
 const maxAhead = 24 * time.Hour
 
-// LimitTime takes a time that no owner can have written for none: one before the year 1, or more than a day after
-// now (docs/security.md, Limits). It would be the newest for good, and JSON has no year beyond 9999.
+// LimitTime takes a time that no owner can have written for none: one before the year 1, or more than a day
+// after now (docs/security.md, Limits). It would be the newest for good.
 func (l *Lease) LimitTime(now time.Time) {
 	latest := now.Add(maxAhead)
 	if year := l.Time.Year(); year >= 1 && year <= 9999 && !l.Time.After(latest) {
@@ -244,8 +231,7 @@ type StartFrom struct {
 func (s StartFrom) Now() bool { return !s.Beginning && s.Time.IsZero() }
 
 // StartAt is the start at a time. The year 1 is how the SDKs write the beginning
-// (azure-cosmos-dotnet-v3, WithStartTime(DateTime.MinValue); Go's zero time is the same moment, and
-// would read as now).
+// (WithStartTime(DateTime.MinValue) of .NET), and Go's zero time.
 func StartAt(t time.Time) StartFrom {
 	if t.UTC().Year() <= 1 {
 		return StartFrom{Beginning: true}
@@ -278,10 +264,8 @@ func (l *Lease) From(start StartFrom) (continuation string, since time.Time) {
 	switch {
 	case l.Uncheckpointed(start):
 		return FromNow, time.Time{}
-	case l.Continuation == "":
-		return "", l.begins(start).Time
-	case l.StartFrom != nil:
-		return l.Continuation, l.StartFrom.Time // Java sends it with the token, too
+	case l.Continuation == "" || l.StartFrom != nil: // Java sends a start time with the token, too
+		return l.Continuation, l.begins(start).Time
 	default:
 		return l.Continuation, time.Time{}
 	}

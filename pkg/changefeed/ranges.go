@@ -25,10 +25,10 @@ func CompareEPK(a, b string) int {
 	return cmp.Compare(len(strings.TrimRight(a[n:], "0")), len(strings.TrimRight(b[n:], "0")))
 }
 
-// valid reports whether the bounds are hexadecimal and Min is below Max.
-func (r Range) valid() bool {
+// valid reports whether there is a range, its bounds are hexadecimal and Min is below Max.
+func (r *Range) valid() bool {
 	const digits = "0123456789ABCDEFabcdef"
-	return strings.Trim(r.Min, digits) == "" && strings.Trim(r.Max, digits) == "" && CompareEPK(r.Min, r.Max) < 0
+	return r != nil && strings.Trim(r.Min, digits) == "" && strings.Trim(r.Max, digits) == "" && CompareEPK(r.Min, r.Max) < 0
 }
 
 // Equal reports whether two ranges cover the same keys.

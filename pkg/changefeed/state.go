@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -34,12 +35,9 @@ type javaPosition struct {
 // parseState unwraps a continuation; wrapped is false if it is not one of Java's and so is an
 // ETag.
 func parseState(continuation string) (state javaState, wrapped bool) {
-	if !strings.HasPrefix(continuation, "e") { // which is what base64 makes of '{'
-		return javaState{}, false
-	}
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(continuation, "="))
-	if err != nil || len(raw) == 0 || raw[0] != '{' {
-		return javaState{}, false
+	if err != nil || !bytes.HasPrefix(raw, []byte("{")) {
+		return state, false
 	}
 	return state, json.Unmarshal(raw, &state) == nil
 }
@@ -48,12 +46,11 @@ func parseState(continuation string) (state javaState, wrapped bool) {
 func (s javaState) span() *Range {
 	span := s.Range
 	if c := s.Continuation; c != nil {
-		span = c.Range
-		if span == nil && len(c.Continuation) == 1 {
+		if span = c.Range; span == nil && len(c.Continuation) == 1 {
 			span = c.Continuation[0].Range
 		}
 	}
-	if span == nil || !span.valid() {
+	if !span.valid() {
 		return nil
 	}
 	return span
@@ -61,8 +58,7 @@ func (s javaState) span() *Range {
 
 // applyState replaces the wrapped continuation by the mode, position and start in it.
 func (l *Lease) applyState(s javaState) error {
-	l.Mode = ParseMode(s.Mode)
-	l.Continuation = ""
+	l.Mode, l.Continuation = ParseMode(s.Mode), ""
 	if c := s.Continuation; c != nil {
 		// Processors checkpoint one position per lease. Of several, using the first alone could
 		// hide what is pending at the others.
@@ -81,19 +77,16 @@ func (l *Lease) applyState(s javaState) error {
 	if err := json.Unmarshal(s.StartFrom, &start); err != nil && s.StartFrom != nil {
 		return fmt.Errorf("its StartFrom cannot be read: %v", err)
 	}
-	if l.Continuation != "" && start.Type != "POINT_IN_TIME" {
-		return nil // a start time is sent with the position, too; any other start is over
-	}
-	switch start.Type {
-	case "BEGINNING":
+	at := StartAt(time.UnixMilli(start.PointInTimeMs))
+	switch first := l.Continuation == ""; {
+	case start.Type == "POINT_IN_TIME" && (first || !at.Beginning): // it is sent with the position, too
+		l.StartFrom = &at
+	case !first: // any other start is over
+	case start.Type == "BEGINNING":
 		l.StartFrom = &StartFrom{Beginning: true}
-	case "NOW":
+	case start.Type == "NOW":
 		l.StartFrom = &StartFrom{}
-	case "POINT_IN_TIME":
-		if at := StartAt(time.UnixMilli(start.PointInTimeMs)); l.Continuation == "" || !at.Beginning {
-			l.StartFrom = &at
-		}
-	case "LEASE":
+	case start.Type == "LEASE":
 		l.Continuation = start.Etag
 	}
 	return nil
@@ -125,9 +118,8 @@ func javaStart(start StartFrom) json.RawMessage {
 		return json.RawMessage(`{"Type":"BEGINNING"}`)
 	case start.Now():
 		return json.RawMessage(`{"Type":"NOW"}`)
-	default:
-		return fmt.Appendf(nil, `{"Type":"POINT_IN_TIME","PointInTimeMs":%d}`, start.Time.UnixMilli())
 	}
+	return fmt.Appendf(nil, `{"Type":"POINT_IN_TIME","PointInTimeMs":%d}`, start.Time.UnixMilli())
 }
 
 // JavaTime is the timestamp of a lease as Java's Instant prints itself: with no, three, six or nine
