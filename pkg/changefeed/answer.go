@@ -41,21 +41,19 @@ func OutcomeOf(status, substatus int) Outcome {
 	switch status {
 	case 200, 304:
 		return Answered
+	case 404:
+		if substatus != substatusRangeGone {
+			return Refused
+		}
+	case 408, 429, 449, 500, 502, 503, 504:
 	case 410:
 		if substatus == substatusRangeGone || substatus == substatusCompletingSplit {
 			return Gone
 		}
-		return Transient
-	case 404:
-		if substatus == substatusRangeGone {
-			return Transient
-		}
-		return Refused
-	case 408, 429, 449, 500, 502, 503, 504:
-		return Transient
 	default:
 		return Refused
 	}
+	return Transient
 }
 
 // Reading is what one answer says about a partition.
@@ -88,10 +86,7 @@ func Measure(a Answer) Reading {
 	}
 	r.Age = a.Page.First.age(a.Date)
 	r.FirstLSN = a.Page.First.LSN
-	// A change that was delivered is pending, whatever can be read of it. The .NET estimator counts
-	// 1 for an item without a readable LSN too, but 0 for a session token that cannot be read
-	// (azure-cosmos-dotnet-v3, ChangeFeedEstimatorIterator.cs).
-	r.Lag = 1
+	r.Lag = 1 // a change that was delivered is pending, whatever can be read of it
 	if r.FirstLSN == nil || r.SessionLSN == nil || *r.SessionLSN < *r.FirstLSN {
 		r.Approximate = true
 		return r
@@ -136,9 +131,8 @@ func parseLSN(s string) (int64, bool) {
 	if whole, fraction, found := strings.Cut(s, "."); found && strings.Trim(fraction, "0") == "" {
 		s = whole
 	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return 0, false
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n, true
 	}
-	return n, true
+	return 0, false
 }

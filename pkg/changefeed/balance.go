@@ -39,10 +39,8 @@ func (b Balance) Take(all []*Record, now time.Time) (wanted []*Record, stealing 
 		return nil, false
 	case len(free) > 0:
 		return free[:min(needed, len(free))], false
-	case needed > 1:
-		return b.victims(all, hosts, target-1), true
 	default:
-		return b.victims(all, hosts, target), true
+		return b.victims(all, hosts, target-min(1, needed-1)), true
 	}
 }
 

@@ -106,20 +106,17 @@ func (p *Partition) Live(now time.Time, expiration time.Duration) bool {
 
 // Wakes returns the status by which the partition wakes its processor; "" if it has none.
 func (p *Partition) Wakes() Status {
-	for _, s := range [...]Status{p.Status, p.Reading} {
-		if s.Wakes() {
-			return s
-		}
+	if p.Status.Wakes() {
+		return p.Status
 	}
-	return ""
+	return p.Reading // it wakes, if there is one
 }
 
 // Pending reports whether the partition is known to have changes to process.
 func (p *Partition) Pending() bool { return p.Lag != nil && *p.Lag > 0 }
 
 // Beyond reports whether the position was beyond all that the feed had when it was read. A late
-// replica of the service shows the same for a moment (docs/lag.md, Positions that the feed has not
-// reached).
+// replica of the service shows the same for a moment.
 func (p *Partition) Beyond() bool {
 	return p.Lag != nil && *p.Lag == 0 && p.Count() == 1 &&
 		p.CheckpointLSN != nil && p.SessionLSN != nil && *p.CheckpointLSN > *p.SessionLSN
@@ -152,7 +149,8 @@ func AddLag(a, b int64) int64 {
 }
 
 // Lag returns the sum of the lag of the known partitions, in transactions, and 1 for all uncovered keys;
-// nil if no partition is known, and 1 for a bootstrap (docs/lag.md).
+// nil if no partition is known, and 1 for a bootstrap. With an uncheckpointed partition it is at least 1: what
+// is pending for that is in its owner's memory, and so the owner may never sleep (docs/lag.md).
 func (l *ProcessorLag) Lag() *int64 {
 	if l.Bootstrap {
 		return new(int64(1))
@@ -164,15 +162,13 @@ func (l *ProcessorLag) Lag() *int64 {
 			known, sum = true, AddLag(sum, *p.Lag)
 		}
 		if p.Status == StatusUncheckpointed {
-			// What is pending for it is in its owner's memory alone, so that the owner may never sleep
-			// (docs/lag.md, Leases without a continuation).
 			least = 1
 		}
 	}
-	if !known {
+	switch {
+	case !known:
 		return nil
-	}
-	if l.Uncovered() {
+	case l.Uncovered():
 		sum = AddLag(sum, 1)
 	}
 	return new(max(sum, least))
@@ -223,49 +219,45 @@ func (l *ProcessorLag) PartitionCount() int {
 // LiveOwners returns the number of distinct owners that renewed a lease within expiration; nil if the leases
 // could not be read.
 func (l *ProcessorLag) LiveOwners(now time.Time, expiration time.Duration) *int {
-	if l.Error != "" {
-		return nil
-	}
-	return new(len(l.owners(now, expiration)))
+	return l.owners(now, expiration, false)
 }
 
 // WorkingOwners is LiveOwners and, of leases that a handler which throws has released and is about to acquire
 // again, those who had them: the first of each lease, if none is counted already.
 func (l *ProcessorLag) WorkingOwners(now time.Time, expiration time.Duration) *int {
+	return l.owners(now, expiration, true)
+}
+
+func (l *ProcessorLag) owners(now time.Time, expiration time.Duration, flapping bool) *int {
 	if l.Error != "" {
 		return nil
 	}
-	owners := l.owners(now, expiration)
-	for i := range l.Partitions {
-		p := &l.Partitions[i]
-		flaps := p.Owner == "" && p.Stall != nil && p.Stall.Kind == StallFlapping && now.Sub(p.LeaseTime) <= expiration
-		if flaps && len(p.Stall.Owners) > 0 && !slices.ContainsFunc(p.Stall.Owners, func(o string) bool { return owners[o] }) {
-			owners[p.Stall.Owners[0]] = true
-		}
-	}
-	return new(len(owners))
-}
-
-func (l *ProcessorLag) owners(now time.Time, expiration time.Duration) map[string]bool {
 	owners := make(map[string]bool)
 	for i := range l.Partitions {
 		if p := &l.Partitions[i]; p.Live(now, expiration) {
 			owners[p.Owner] = true
 		}
 	}
-	return owners
+	for i := range l.Partitions {
+		p := &l.Partitions[i]
+		if !flapping || p.Owner != "" || p.Stall == nil || p.Stall.Kind != StallFlapping || now.Sub(p.LeaseTime) > expiration {
+			continue
+		}
+		if had := p.Stall.Owners; len(had) > 0 && !slices.ContainsFunc(had, func(o string) bool { return owners[o] }) {
+			owners[had[0]] = true
+		}
+	}
+	return new(len(owners))
 }
 
 // Status returns the worst status of the partitions and of the processor itself.
-func (l *ProcessorLag) Status() Status {
+func (l *ProcessorLag) Status() (worst Status) {
 	switch {
 	case l.Error != "":
 		return StatusUnknown
 	case l.Bootstrap:
 		return StatusBootstrap
-	}
-	var worst Status
-	if l.Uncovered() {
+	case l.Uncovered():
 		worst = StatusUncovered
 	}
 	for i := range l.Partitions {
@@ -370,13 +362,7 @@ const (
 
 // Why says what makes the partition stand still, as a sentence; "" if the kind is unknown.
 func (k StallKind) Why() string {
-	switch k {
-	case StallHung:
-		return "the handler does not return"
-	case StallFlapping:
-		return "the handler throws or its process dies"
-	}
-	return ""
+	return map[StallKind]string{StallHung: "the handler does not return", StallFlapping: "the handler throws or its process dies"}[k]
 }
 
 // Stall says since when the position of a partition has not moved, and which owners had its lease.

@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,21 +38,15 @@ func (r Range) Equal(o Range) bool {
 }
 
 // Gaps returns the keys of the range that none of the others has, in key order.
-func (r Range) Gaps(others []Range) []Range {
+func (r Range) Gaps(others []Range) (gaps []Range) {
 	others = append(slices.Clone(others), Range{Min: r.Max, Max: r.Max}) // where the last gap ends
 	slices.SortFunc(others, func(a, b Range) int { return CompareEPK(a.Min, b.Min) })
-	var gaps []Range
 	at := r.Min
 	for _, o := range others {
-		if CompareEPK(o.Min, r.Max) > 0 {
-			break
-		}
-		if CompareEPK(at, o.Min) < 0 {
+		if CompareEPK(at, o.Min) < 0 && CompareEPK(o.Min, r.Max) <= 0 {
 			gaps = append(gaps, Range{Min: at, Max: o.Min})
 		}
-		if CompareEPK(at, o.Max) < 0 {
-			at = o.Max
-		}
+		at = slices.MaxFunc([]string{at, o.Max}, CompareEPK)
 	}
 	return gaps
 }
@@ -82,36 +77,23 @@ func NewRanges(revisions []PartitionKeyRange) Ranges {
 			gone[parent] = true
 		}
 	}
-	ranges := make(Ranges, 0, len(latest))
-	for id, r := range latest {
-		if !gone[id] {
-			ranges = append(ranges, r)
-		}
-	}
-	slices.SortFunc(ranges, func(a, b PartitionKeyRange) int {
+	maps.DeleteFunc(latest, func(id string, _ PartitionKeyRange) bool { return gone[id] })
+	return slices.SortedFunc(maps.Values(latest), func(a, b PartitionKeyRange) int {
 		return cmp.Or(CompareEPK(a.Min, b.Min), compareTokens(a.ID, b.ID))
 	})
-	return ranges
 }
 
 // Children returns the ranges that replaced a range that is gone, in the order of their keys.
 func (rs Ranges) Children(id string) Ranges {
-	var children Ranges
-	for _, r := range rs {
-		if slices.Contains(r.Parents, id) {
-			children = append(children, r)
-		}
-	}
-	return children
+	return slices.DeleteFunc(slices.Clone(rs), func(r PartitionKeyRange) bool { return !slices.Contains(r.Parents, id) })
 }
 
 // Find returns the range with an id; ok is false if there is none.
 func (rs Ranges) Find(id string) (r PartitionKeyRange, ok bool) {
-	i := slices.IndexFunc(rs, func(r PartitionKeyRange) bool { return r.ID == id })
-	if i < 0 {
-		return PartitionKeyRange{}, false
+	if i := slices.IndexFunc(rs, func(r PartitionKeyRange) bool { return r.ID == id }); i >= 0 {
+		return rs[i], true
 	}
-	return rs[i], true
+	return r, false
 }
 
 // Share is the part of a partition key range that a lease covers.

@@ -21,15 +21,15 @@ type Record struct {
 func ReadRecord(document []byte) (*Record, error) {
 	parsed, err := ParseLease(document)
 	l := &Record{Lease: parsed}
-	if err != nil {
-		return l, err
-	}
-	if err := json.Unmarshal(document, &l.fields); err != nil {
-		return l, err
-	}
-	_ = json.Unmarshal(l.fields["Owner"], &l.Owner) // as it is written, and not as it may be shown
-	_ = json.Unmarshal(l.fields["_etag"], &l.ETag)  // every document of an account has one
-	return l, nil
+	_ = json.Unmarshal(document, &l.fields)            // ParseLease says that it is no object
+	l.Owner, l.ETag = l.text("Owner"), l.text("_etag") // the owner as it is written, and not as it may be shown
+	return l, err
+}
+
+// text returns the value of a field; "" if it is no text.
+func (l *Record) text(field string) (text string) {
+	_ = json.Unmarshal(l.fields[field], &text)
+	return text
 }
 
 // Document is what is written. The account adds its own properties.
@@ -42,11 +42,7 @@ func (l *Record) Document() ([]byte, error) {
 }
 
 // Key is the value of the lease container's partition key.
-func (l *Record) Key() string {
-	var key string
-	_ = json.Unmarshal(l.fields["partitionKey"], &key) // stays empty if the lease has none
-	return cmp.Or(key, l.ID)
-}
+func (l *Record) Key() string { return cmp.Or(l.text("partitionKey"), l.ID) }
 
 // Copy is a record whose changes leave this one as it is.
 func (l *Record) Copy() *Record {
@@ -61,7 +57,7 @@ func (l *Record) set(name string, value any) {
 }
 
 // Expired reports whether any host may take the lease: nobody owns it, or the owner has not renewed it
-// in time (EqualPartitionsBalancingStrategy.cs).
+// in time.
 func (l *Record) Expired(now time.Time, expiration time.Duration) bool {
 	return l.Owner == "" || l.Time.Add(expiration).Before(now)
 }
@@ -82,62 +78,42 @@ type rangeJSON struct{ Range Range }
 
 // PK is a new lease of a partition key range; of Java's EPK processor one of its keys.
 func (s Scheme) PK(r PartitionKeyRange, continuation string, now time.Time) *Record {
-	if s.Format == FormatJavaEPK {
+	switch s.Format {
+	case FormatJavaEPK:
 		return s.EPK(r.Span(), continuation, now)
+	case FormatJavaPK:
+		return s.create(r.ID, continuation, now, nil)
 	}
-	l := s.create(r.ID, now)
-	if s.Format == FormatDotNetPK {
-		l.set("version", 0)
-		l.bound(r.Span())
-	}
-	return s.at(l, continuation)
-}
-
-// bound has a .NET lease of a partition key range say its keys.
-func (l *Record) bound(span Range) {
-	l.Bounds = &span
-	l.set("FeedRange", rangeJSON{span})
+	return s.create(r.ID, continuation, now, map[string]any{"version": 0, "FeedRange": rangeJSON{r.Span()}})
 }
 
 // EPK is a new lease of some keys.
 func (s Scheme) EPK(span Range, continuation string, now time.Time) *Record {
-	l, field := s.create(span.Min+"-"+span.Max, now), "feedRange"
+	field := "feedRange"
 	if s.Format == FormatDotNetPK {
 		field = "FeedRange"
 	}
-	l.Range = &span
-	l.set("version", 1)
-	l.set(field, rangeJSON{span})
-	return s.at(l, continuation)
+	return s.create(span.Min+"-"+span.Max, continuation, now, map[string]any{"version": 1, field: rangeJSON{span}})
 }
 
-// at sets the continuation of a new lease; "" is none.
-func (s Scheme) at(l *Record, continuation string) *Record {
-	if continuation != "" {
-		s.Position(l, continuation)
-	}
-	return l
-}
-
-// create makes a lease with what all new leases have.
-func (s Scheme) create(token string, now time.Time) *Record {
-	l := &Record{Lease: Lease{ID: s.Prefix + ".." + token, Token: token, Mode: s.Mode}, fields: map[string]json.RawMessage{}}
-	l.set("id", l.ID)
-	l.set("LeaseToken", token)
-	l.set("Owner", nil)
-	l.set("ContinuationToken", nil)
+// create makes a lease of some keys with what all new leases have; continuation "" is none.
+func (s Scheme) create(token, continuation string, now time.Time, keys map[string]any) *Record {
+	id := s.Prefix + ".." + token
+	fields := map[string]any{"id": id, "LeaseToken": token, "Owner": nil, "ContinuationToken": nil, "timestamp": JavaCreated(now)}
 	if s.Keyed {
-		l.set("partitionKey", l.ID)
+		fields["partitionKey"] = id
 	}
-	if s.Format != FormatDotNetPK {
-		l.set("timestamp", JavaCreated(now))
-		return l
+	if s.Format == FormatDotNetPK {
+		fields["properties"], fields["timestamp"], fields["Mode"] = struct{}{}, nil, "Incremental Feed"
+		if s.Mode == FullFidelity {
+			fields["Mode"] = "Full-Fidelity Feed"
+		}
 	}
-	l.set("properties", struct{}{})
-	l.set("timestamp", nil)
-	l.set("Mode", "Incremental Feed")
-	if s.Mode == FullFidelity {
-		l.set("Mode", "Full-Fidelity Feed")
+	maps.Copy(fields, keys)
+	document, _ := json.Marshal(fields) // of texts, numbers and ranges, which always have a JSON form
+	l, _ := ReadRecord(document)
+	if l.Mode = s.Mode; continuation != "" {
+		s.Position(l, continuation)
 	}
 	return l
 }
@@ -157,9 +133,7 @@ func (s Scheme) Position(l *Record, etag string) {
 		l.set("ContinuationToken", etag)
 		return
 	}
-	var before string
-	_ = json.Unmarshal(l.fields["ContinuationToken"], &before) // null before the first checkpoint
-	l.set("ContinuationToken", s.javaContinuation(before, *l.Range, etag))
+	l.set("ContinuationToken", s.javaContinuation(l.text("ContinuationToken"), *l.Range, etag))
 }
 
 // Stamp notes that this host writes the lease.
@@ -185,7 +159,8 @@ func (s Scheme) Bound(l *Record, ranges Ranges) {
 		return
 	}
 	if r, ok := ranges.Find(l.Token); ok {
-		l.bound(r.Span())
+		l.Bounds = new(r.Span())
+		l.set("FeedRange", rangeJSON{*l.Bounds})
 	}
 }
 

@@ -28,10 +28,7 @@ type Documents []LeaseDocument
 
 // Sorted puts leases in the order of their ids, in place.
 func Sorted(documents []LeaseDocument) Documents {
-	byID := func(a, b LeaseDocument) int { return strings.Compare(a.ID, b.ID) }
-	if !slices.IsSortedFunc(documents, byID) {
-		slices.SortStableFunc(documents, byID)
-	}
+	slices.SortStableFunc(documents, func(a, b LeaseDocument) int { return strings.Compare(a.ID, b.ID) })
 	return documents
 }
 
@@ -54,10 +51,7 @@ func (d Documents) under(prefix string) Documents {
 // two spellings of the host.
 func (d Documents) Select(prefixes []Prefix, family Family) ([]LeaseDocument, error) {
 	own := make(map[Family][]*LeaseDocument, 2)
-	for i, p := range prefixes {
-		if slices.ContainsFunc(prefixes[:i], func(before Prefix) bool { return before.Text == p.Text }) {
-			continue
-		}
+	for _, p := range prefixes {
 		under := d.under(p.Text)
 		for j := range under {
 			l := &under[j]
@@ -149,17 +143,15 @@ const markerEnding = ".info"
 // Marked reports whether every prefix of the leases has its marker, which says that the processor has
 // created all of them. The leases are as Select returned them.
 func (d Documents) Marked(leases []LeaseDocument) bool {
-	last := ""
+	marked := ""
 	for i := range leases {
 		prefix, _ := splitLeaseID(leases[i].ID)
-		if prefix == last {
-			continue
-		}
-		if last = prefix; len(d.under(prefix+markerEnding)) == 0 {
+		if prefix != marked && len(d.under(prefix+markerEnding)) == 0 {
 			return false
 		}
+		marked = prefix
 	}
-	return last != ""
+	return marked != ""
 }
 
 // Format says which SDK wrote a lease, and in which of its formats (docs/lag.md, Formats of
@@ -203,31 +195,31 @@ type FoundProcessor struct {
 }
 
 // Inventory groups the leases of a container by processor, in the order of their prefixes.
-// Documents whose id is not that of a lease are left out, such as the markers that the SDKs keep
-// next to the leases.
-func Inventory(documents []LeaseDocument) []FoundProcessor {
+// Documents whose id is not that of a lease are left out, such as the two markers, ".info" and ".lock",
+// that the SDKs keep next to the leases.
+func Inventory(documents []LeaseDocument) (processors []FoundProcessor) {
 	byPrefix := make(map[string][]*LeaseDocument)
 	for _, d := range documents {
 		prefix, rest := splitLeaseID(d.ID)
-		if prefix == "" || d.Err != nil && isMarker(rest) {
+		// The ids of the markers have a ".." only if a name has one.
+		marker := strings.HasSuffix(rest, markerEnding) || strings.HasSuffix(rest, ".lock")
+		if prefix == "" || d.Err != nil && marker {
 			continue
 		}
 		d.Token = cmp.Or(d.Token, rest)
 		byPrefix[prefix] = append(byPrefix[prefix], &d)
 	}
-	processors := make([]FoundProcessor, 0, len(byPrefix))
 	for _, prefix := range slices.Sorted(maps.Keys(byPrefix)) {
-		found := byPrefix[prefix]
-		formats, modes := make(map[Format]bool), make(map[Mode]bool)
-		for _, d := range found {
+		p := FoundProcessor{Prefix: prefix, Leases: newestOfEach(byPrefix[prefix])}
+		for _, d := range byPrefix[prefix] {
 			if d.Err == nil {
-				formats[d.Format()], modes[d.Mode] = true, true
+				p.Formats, p.Modes = append(p.Formats, d.Format()), append(p.Modes, d.Mode)
 			}
 		}
-		processors = append(processors, FoundProcessor{
-			Prefix: prefix, Formats: slices.Sorted(maps.Keys(formats)), Modes: slices.Sorted(maps.Keys(modes)),
-			Leases: newestOfEach(found),
-		})
+		slices.Sort(p.Formats)
+		slices.Sort(p.Modes)
+		p.Formats, p.Modes = slices.Compact(p.Formats), slices.Compact(p.Modes)
+		processors = append(processors, p)
 	}
 	return processors
 }
@@ -240,11 +232,4 @@ func splitLeaseID(id string) (prefix, token string) {
 		return "", id
 	}
 	return id[:at], id[at+len(".."):]
-}
-
-// isMarker reports whether a document that is no lease is one of the two markers, ".info" and
-// ".lock", that the SDKs keep for a processor (azure-cosmos-dotnet-v3,
-// DocumentServiceLeaseStoreCosmos.cs). Their ids have a ".." only if a name has one.
-func isMarker(end string) bool {
-	return strings.HasSuffix(end, ".info") || strings.HasSuffix(end, ".lock")
 }

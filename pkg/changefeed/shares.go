@@ -117,11 +117,10 @@ func Settle(planned []*Planned) {
 	for _, p := range planned {
 		p.Err = cmp.Or(p.Err, errors.Join(p.Errs...))
 		p.Splitting = p.Splitting || errors.Is(p.Err, ErrMoved)
-		if p.Splitting || p.Leftover || len(p.Shares) != 1 || p.Readings[0].Lag == 0 || p.Shares[0].Part() == (Range{}) {
-			continue
+		if !p.Splitting && !p.Leftover && len(p.Shares) == 1 && p.Readings[0].Lag > 0 && p.Shares[0].Part() != (Range{}) {
+			id := p.Shares[0].Of.ID
+			parts[id] = append(parts[id], &p.Readings[0])
 		}
-		id := p.Shares[0].Of.ID
-		parts[id] = append(parts[id], &p.Readings[0])
 	}
 	for _, of := range parts {
 		scaleParts(of)
@@ -157,25 +156,20 @@ func (p *Planned) Reading() *Reading {
 // which each is above 0. Each is measured against the LSN of the whole range, and so counts the
 // transactions of the other parts too. Together they cannot have more pending than the greatest of them:
 // the transactions of the range since the oldest pending change. Each lag is scaled by that over the sum,
-// is at least 1, and is approximate.
+// is at least 1, and is approximate. The greatest gets what rounding down leaves.
 func scaleParts(parts []*Reading) {
-	// In floating point: with an absurd session LSN the sum of two lags may exceed 64 bits.
-	sum, oldest := 0.0, 0 // the part with the oldest pending change has the greatest lag
-	for i, r := range parts {
+	greatest := slices.MaxFunc(parts, func(a, b *Reading) int { return cmp.Compare(a.Lag, b.Lag) })
+	sum := 0.0 // with an absurd session LSN the sum of two lags may exceed 64 bits
+	for _, r := range parts {
 		sum += float64(r.Lag)
-		if r.Lag > parts[oldest].Lag {
-			oldest = i
-		}
 	}
-	most := parts[oldest].Lag
+	most := greatest.Lag
 	left := most
 	for _, r := range parts {
 		r.Lag, r.Approximate = max(1, int64(float64(r.Lag)*float64(most)/sum)), true
 		left -= r.Lag
 	}
-	if left > 0 {
-		parts[oldest].Lag += left // the remainder of rounding down
-	}
+	greatest.Lag += max(0, left)
 }
 
 // maxEmptyPages is how many pages without a change are read on from until something counts as pending:
@@ -193,16 +187,15 @@ func ReadOn(continuation string, read func(continuation string) (Answer, error))
 		}
 		switch OutcomeOf(answer.Status, answer.Substatus) {
 		case Answered:
-			reading = Measure(answer)
 		case Gone:
 			return Reading{}, true, nil
 		default:
 			return Reading{}, false, fmt.Errorf("the change feed answered with status %d/%d", answer.Status, answer.Substatus)
 		}
-		if !reading.More || answer.ETag == "" {
+		continuation = answer.ETag
+		if reading = Measure(answer); !reading.More || continuation == "" {
 			break
 		}
-		continuation = answer.ETag
 	}
 	return reading, false, nil
 }
