@@ -38,8 +38,10 @@ type Input struct {
 // Assess returns the measurement with the lag and the status of each partition as earlier polls
 // refine them, and the memory for the next assessment. The Input is not changed.
 func Assess(in Input) (changefeed.ProcessorLag, Memory) {
+	if in.Policy.Retention > 0 {
+		in.Lag.Retention = in.Policy.Retention
+	}
 	lag := in.Lag
-	lag.Retention = in.retention()
 	lag.Partitions = slices.Clone(lag.Partitions)
 	if lag.Error != "" { // nothing was measured, so that nothing is forgotten
 		memory := maps.Clone(in.Memory)
@@ -52,7 +54,7 @@ func Assess(in Input) (changefeed.ProcessorLag, Memory) {
 	for i := range lag.Partitions {
 		p := &lag.Partitions[i]
 		last := in.Memory[p.Lease]
-		baseline := in.sinceOwned(p, last)
+		baseline := in.sinceOwned(p, last) // which changes the lag that progress sees
 		progress := in.progress(p, last)
 		progress.Baseline, progress.Ahead = baseline, in.ahead(p, last.Ahead)
 		in.refine(p, last, &progress)
@@ -60,14 +62,6 @@ func Assess(in Input) (changefeed.ProcessorLag, Memory) {
 		next[p.Lease] = progress
 	}
 	return lag, next
-}
-
-// retention is how long a change can be read; 0 = for ever, or not known.
-func (in Input) retention() time.Duration {
-	if in.Policy.Retention > 0 {
-		return in.Policy.Retention
-	}
-	return in.Lag.Retention
 }
 
 // sinceOwned measures a partition without a checkpoint whose processor starts from now: its lag is
@@ -80,16 +74,15 @@ func (in Input) sinceOwned(p *changefeed.Partition, last Progress) (baseline *in
 	case p.Status != changefeed.StatusUncheckpointed || p.SessionLSN == nil:
 		return nil
 	}
-	lag := int64(0)
-	if p.Live(in.Now, in.Policy.LeaseExpiration) {
-		baseline = new(*p.SessionLSN)
-		if last.Baseline != nil && last.Owner == p.Owner {
-			baseline = last.Baseline
-			lag = max(0, *p.SessionLSN-*baseline)
-		}
+	p.Lag, p.Approximate = new(int64), true
+	if !p.Live(in.Now, in.Policy.LeaseExpiration) {
+		return nil
 	}
-	p.Lag, p.Approximate = &lag, true
-	return baseline
+	if last.Baseline == nil || last.Owner != p.Owner {
+		return new(*p.SessionLSN)
+	}
+	*p.Lag = max(0, *p.SessionLSN-*last.Baseline)
+	return last.Baseline
 }
 
 // refine gives a partition the status that its reading alone cannot tell.
@@ -103,30 +96,19 @@ func (in Input) refine(p *changefeed.Partition, last Progress, progress *Progres
 	}
 	progress.Stalled = progress.Stalled || in.stalled(progress)
 	p.Stuck = progress.Stalled && last.Stalled
-	reading := p.Status
+	reading, retention := p.Status, in.Lag.Retention
 	switch {
 	case progress.Stalled && !in.quiet(progress.Quiet):
 		p.Status = changefeed.StatusStalled
 		p.Stall = &changefeed.Stall{Kind: in.stallKind(p, progress), Since: progress.Since, Owners: slices.Clone(progress.Owners)}
-	case in.expiring(p):
+	case retention > 0 && p.Age != nil && 4*float64(*p.Age) > 3*retention.Seconds():
 		p.Status = changefeed.StatusExpiring
-	case in.unclaimed(progress):
+	case in.quiet(progress.Quiet) && in.quiet(in.Asked):
 		p.Status = changefeed.Worse(p.Status, changefeed.StatusUnclaimed)
 	}
 	if p.Status != reading && reading.Wakes() {
 		p.Reading = reading
 	}
-}
-
-// expiring reports whether the oldest pending change leaves its retention within a quarter of it.
-func (in Input) expiring(p *changefeed.Partition) bool {
-	retention := in.retention()
-	return retention > 0 && p.Age != nil && 4*float64(*p.Age) > 3*retention.Seconds()
-}
-
-// unclaimed reports whether no owner has come for stalledAfter, though replicas were asked for.
-func (in Input) unclaimed(progress *Progress) bool {
-	return !in.Asked.IsZero() && in.quiet(progress.Quiet) && in.Now.Sub(in.Asked) >= in.Policy.StalledAfter
 }
 
 // quiet reports whether stalledAfter has passed since a time; not if there is none.
@@ -142,16 +124,19 @@ type Memory map[string]Progress
 func (m Memory) Until(now time.Time) Memory {
 	m = maps.Clone(m)
 	for lease, p := range m {
-		for _, t := range []*time.Time{&p.Time, &p.Since, &p.Touched, &p.HeldSince, &p.Quiet, &p.UnknownSince} {
+		times := []*time.Time{&p.Time, &p.Since, &p.Touched, &p.HeldSince, &p.Quiet, &p.UnknownSince}
+		if p.Ahead != nil {
+			p.Ahead = new(*p.Ahead)
+			times = append(times, &p.Ahead.Since)
+		}
+		if p.Rewound != nil {
+			p.Rewound = new(*p.Rewound)
+			times = append(times, &p.Rewound.Time)
+		}
+		for _, t := range times {
 			if t.After(now) {
 				*t = now
 			}
-		}
-		if a := p.Ahead; a != nil && a.Since.After(now) {
-			p.Ahead = &Ahead{Position: a.Position, Since: now, Polls: a.Polls}
-		}
-		if r := p.Rewound; r != nil && r.Time.After(now) {
-			p.Rewound = &changefeed.Rewound{From: r.From, To: r.To, Time: now}
 		}
 		m[lease] = p
 	}

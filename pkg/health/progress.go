@@ -1,6 +1,7 @@
 package health
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +13,8 @@ const (
 	rewoundShown   = time.Hour        // for which it is shown that a position went backwards
 	earlierCounts  = 60 * time.Second // for which the last reading of an unknown partition still counts,
 	earlierPolls   = 2                // or for so many polls, whichever is longer
+	aheadPolls     = 3                // polls in a row that see a position ahead of the feed until it counts,
+	aheadFor       = 60 * time.Second // and the time that they span at least
 )
 
 // Progress is what is remembered of a partition from when it was last measured.
@@ -54,23 +57,32 @@ func (in Input) progress(p *changefeed.Partition, last Progress) Progress {
 		}
 		return last
 	}
-	next := Progress{
-		Position: p.Position, Time: in.Lag.Time, Lag: p.Lag, Pending: p.Pending(), Owner: p.Owner, LeaseTime: p.LeaseTime,
-		Rewound: in.rewound(p, last),
+	var next Progress
+	if last.Pending && p.Pending() && last.Position == p.Position {
+		next = last
 	}
-	if p.SessionLSN != nil {
-		next.SessionLSN = *p.SessionLSN
+	written := !next.LeaseTime.IsZero() && !next.LeaseTime.Equal(p.LeaseTime)
+	next.Position, next.Lag, next.Pending, next.Owner, next.LeaseTime = p.Position, p.Lag, p.Pending(), p.Owner, p.LeaseTime
+	next.Rewound, next.Unknown, next.UnknownSince = in.rewound(p, last), 0, time.Time{}
+	next.Time, next.SessionLSN, next.CheckpointLSN = last.Time, last.SessionLSN, last.CheckpointLSN
+	if !p.Carried() {
+		next.Time, next.SessionLSN, next.CheckpointLSN = in.Lag.Time, zeroIfNil(p.SessionLSN), zeroIfNil(p.CheckpointLSN)
 	}
-	if p.CheckpointLSN != nil {
-		next.CheckpointLSN = *p.CheckpointLSN
-	}
-	if p.Carried() {
-		next.Time, next.SessionLSN, next.CheckpointLSN = last.Time, last.SessionLSN, last.CheckpointLSN
-	}
-	if next.Pending {
-		in.standing(p, last, &next)
+	switch {
+	case !next.Pending:
+	case written || p.Live(in.Now, in.Policy.LeaseExpiration):
+		in.hold(&next, last)
+	case next.Quiet.IsZero():
+		next.Quiet = in.Now
 	}
 	return next
+}
+
+func zeroIfNil(lsn *int64) int64 {
+	if lsn == nil {
+		return 0
+	}
+	return *lsn
 }
 
 // unmeasured returns the Progress after a poll that could not measure the partition. The time since
@@ -83,21 +95,8 @@ func (p Progress) unmeasured(now time.Time) Progress {
 	return p
 }
 
-// standing completes the Progress of a partition with changes pending by what it was at the same
-// position before.
-func (in Input) standing(p *changefeed.Partition, last Progress, next *Progress) {
-	stands := last.Pending && last.Position == next.Position
-	if stands {
-		next.Since, next.Polls, next.Touched, next.Held, next.HeldSince = last.Since, last.Polls, last.Touched, last.Held, last.HeldSince
-		next.Owners, next.Quiet, next.Stalled = last.Owners, last.Quiet, last.Stalled
-	}
-	written := stands && !last.LeaseTime.IsZero() && !last.LeaseTime.Equal(next.LeaseTime)
-	if !p.Live(in.Now, in.Policy.LeaseExpiration) && !written {
-		if next.Quiet.IsZero() {
-			next.Quiet = in.Now
-		}
-		return
-	}
+// hold completes the Progress of a partition with changes pending that somebody is at work on.
+func (in Input) hold(next *Progress, last Progress) {
 	if next.Since.IsZero() {
 		next.Since, next.Touched = in.Now, in.Now
 	}
@@ -109,16 +108,17 @@ func (in Input) standing(p *changefeed.Partition, last Progress, next *Progress)
 	// The lease tells as well until when it was held, so that a clock that went ahead makes no
 	// stall.
 	renewed := min(held, max(0, next.LeaseTime.Sub(last.LeaseTime)))
-	held = min(held, renewed+in.Policy.LeaseExpiration)
-	next.Polls, next.Touched, next.Held, next.Quiet = next.Polls+1, in.Now, next.Held+held, time.Time{}
-	switch {
-	case p.Owner == "":
+	next.Held += min(held, renewed+in.Policy.LeaseExpiration)
+	next.Polls, next.Touched, next.Quiet = next.Polls+1, in.Now, time.Time{}
+	if next.Owner == "" {
 		next.HeldSince = time.Time{}
-	case next.HeldSince.IsZero() || last.Owner != p.Owner:
+		return
+	}
+	if next.HeldSince.IsZero() || last.Owner != next.Owner {
 		next.HeldSince = in.Now
 	}
-	if at, known := slices.BinarySearch(next.Owners, p.Owner); p.Owner != "" && !known && len(next.Owners) < maxStallOwners {
-		next.Owners = slices.Insert(slices.Clone(next.Owners), at, p.Owner)
+	if at, known := slices.BinarySearch(next.Owners, next.Owner); !known && len(next.Owners) < maxStallOwners {
+		next.Owners = slices.Insert(slices.Clone(next.Owners), at, next.Owner)
 	}
 }
 
@@ -167,4 +167,37 @@ func (p *Progress) earlier(now time.Time) *changefeed.Earlier {
 		e.Lag = p.Lag
 	}
 	return e
+}
+
+// Ahead is a position that the feed has not reached yet, as polls in a row saw it.
+type Ahead struct {
+	Position int64     `json:"position"` // LSN of the checkpoint at the first of them
+	Since    time.Time `json:"since"`    // the first of them
+	Polls    int       `json:"polls"`
+}
+
+// ahead returns what is remembered of a position that is ahead of the feed; nil for any other. A late
+// replica of the service reaches the position of the first poll in the meantime, and the polls are
+// counted anew (docs/lag.md, Positions that the feed has not reached).
+func (in Input) ahead(p *changefeed.Partition, last *Ahead) *Ahead {
+	switch {
+	case p.Lag == nil || p.Carried():
+		return last
+	case !p.Beyond():
+		return nil
+	case last == nil || *p.SessionLSN >= last.Position:
+		return &Ahead{Position: *p.CheckpointLSN, Since: in.Now, Polls: 1}
+	}
+	return &Ahead{Position: last.Position, Since: last.Since, Polls: min(aheadPolls, last.Polls+1)}
+}
+
+// markAhead makes the lag of a partition unknown if its position is ahead of the feed for certain.
+func (in Input) markAhead(p *changefeed.Partition, a *Ahead) {
+	if a == nil || p.Lag == nil || a.Polls < aheadPolls || in.Now.Sub(a.Since) < aheadFor {
+		return
+	}
+	p.Lag, p.Age, p.Status = nil, nil, changefeed.StatusAhead
+	p.Ahead = &changefeed.Ahead{Position: *p.CheckpointLSN, Feed: *p.SessionLSN}
+	p.Error = fmt.Sprintf("the lease stands at %d, and the newest change of its range is %d: the position is from another account, region or container, "+
+		"and what is written up to it is skipped", p.Ahead.Position, p.Ahead.Feed)
 }
