@@ -67,11 +67,8 @@ type Reading struct {
 }
 
 // Measure reads the lag from an answer whose outcome is Answered (docs/lag.md, What each answer
-// counts): 0 for a 304, else session LSN - LSN of the first item + 1, at least 1. An LSN that is
-// missing or cannot be read makes it 1, approximate; so does a session LSN below the item's. A 200
-// without items does not say that nothing is pending: the service's first answer to a start time is
-// one (azure-cosmos-dotnet-v3 #755), and a page of a part of a range, or of all versions, may be empty
-// before one that is not. Only the answer to its ETag tells.
+// counts). It is approximate if an LSN is missing, cannot be read, or is below the item's. A 200 without
+// items does not say that nothing is pending: only the answer to its ETag tells.
 func Measure(a Answer) Reading {
 	var r Reading
 	if lsn, ok := SessionLSN(a.SessionToken); ok {
@@ -105,10 +102,8 @@ func (i *Item) age(answered time.Time) *int64 {
 	return &age
 }
 
-// SessionLSN returns the LSN in a session token, such as "0:123", "0:-1#123" or "0:-1#123#1=100":
-// the text after the first ':' is split at '#', and the LSN is the second part, or the only one. The
-// .NET estimator reads it in the same way (azure-cosmos-dotnet-v3, ExtractLsn in ChangeFeedEstimatorIterator.cs).
-// ok is false if there is no number.
+// SessionLSN returns the LSN in a session token, such as "0:123", "0:-1#123" or "0:-1#123#1=100", as the
+// .NET estimator reads it (ExtractLsn in ChangeFeedEstimatorIterator.cs); ok is false if there is none.
 func SessionLSN(token string) (lsn int64, ok bool) {
 	if _, after, found := strings.Cut(token, ":"); found {
 		token = after

@@ -14,11 +14,9 @@ type Balance struct {
 	Min, Max   int           // leases that the host wants; 0 = no bound
 }
 
-// Take says which leases the host should acquire. The hosts are this one and all that own a lease, and
-// the share of each is the leases divided by the hosts, rounded up. A host with fewer takes leases that
-// nobody owns or that expired, up to its share. If there are none of these, stealing is true: wanted are
-// leases of the host that has most, of which the host should take the first that it can, and no more.
-// Otherwise two hosts might take from each other for ever.
+// Take says which leases the host should acquire: free ones up to its share, the leases divided by the hosts
+// that own some, rounded up. If none is free, stealing is true: wanted are leases of the host that has most,
+// of which the host should take one. Otherwise two hosts might take from each other for ever.
 func (b Balance) Take(all []*Record, now time.Time) (wanted []*Record, stealing bool) {
 	var free []*Record
 	hosts := map[string]int{b.Host: 0} // with how many leases each has

@@ -39,8 +39,6 @@ type Prefix struct {
 // Prefixes returns every prefix that the lease ids of a processor can have: with RIDs (.NET, V2,
 // Java's EPK processor) and with names (Java's PK-range processor), each with the host as given
 // (Java) and in lower case (.NET). The error says that ContainerRID is not the RID of a container.
-// Sources: azure-cosmos-dotnet-v3, CosmosContainerExtensions.cs; azure-sdk-for-java, getLeasePrefix
-// of its change feed processors.
 func (i Identity) Prefixes() ([]Prefix, error) {
 	databaseRID, err := DatabaseRID(i.ContainerRID)
 	if err != nil {
@@ -79,9 +77,8 @@ type PrefixReading struct {
 // container, of 8.
 var ridPrefix = regexp.MustCompile(`(?s)^(.+)_(.{8})_(.{12})$`)
 
-// ReadRIDs reads a prefix that ends with the RIDs of a database and of a container in it, as .NET,
-// V2 and Java's EPK processor write it. Names are not mistaken for RIDs, since the container's RID begins
-// with the database's.
+// ReadRIDs reads a prefix that ends with RIDs, as .NET, V2 and Java's EPK processor write it. Names are not
+// mistaken for RIDs, since the container's RID begins with the database's.
 func ReadRIDs(prefix string) (r PrefixReading, ok bool) {
 	m := ridPrefix.FindStringSubmatch(prefix)
 	if m == nil {
@@ -97,10 +94,9 @@ func ReadRIDs(prefix string) (r PrefixReading, ok bool) {
 // of an emulator and, last, "" for any host.
 var hostEndings = []string{".documents.azure.com", ".documents.azure.us", ".documents.azure.cn", "localhost", ""}
 
-// ReadNames returns the possible readings of a prefix that ends with the names of a database and of
-// a container, as Java's PK-range processor writes it. Names may contain the '_' that separates
-// them, so there can be several readings. If the host can be recognized, as ownHost or as a host
-// of the service, only the readings whose head ends with it are returned.
+// ReadNames returns the possible readings of a prefix that ends with names, as Java's PK-range processor
+// writes it: names may contain the '_' that separates them. If the host can be recognized, as ownHost or
+// as a host of the service, only the readings whose head ends with it are returned.
 func ReadNames(prefix, ownHost string) (readings []PrefixReading) {
 	for _, host := range slices.Concat([]string{ownHost}, hostEndings) {
 		for at := range separators(prefix) {

@@ -134,9 +134,8 @@ func parseLease(document []byte) (Lease, error) {
 	return l, nil
 }
 
-// shown is a name that anybody may write into a lease, as it may stand in a log, on a terminal or on a
-// page: without what breaks a line, tells a terminal what to do, turns the direction of a text or cannot
-// be seen, and no longer than maxName.
+// shown is a name from a lease as it may stand in a log, on a terminal or on a page: without characters that
+// control these or cannot be seen, and no longer than maxName.
 func shown(name string) string {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	if len(name) <= maxName && !strings.ContainsFunc(name, odd) {
@@ -248,9 +247,8 @@ func (l *Lease) begins(start StartFrom) StartFrom {
 	return start
 }
 
-// Uncheckpointed reports whether the position of the lease is in its owner's memory alone: it has no
-// continuation, and its processor starts from now. The feed of all versions and deletes can be read from
-// now on only, whatever start says.
+// Uncheckpointed reports whether the position of the lease is in its owner's memory alone. The feed of all
+// versions and deletes can be read from now on only, whatever start says.
 func (l *Lease) Uncheckpointed(start StartFrom) bool {
 	return l.Continuation == "" && (l.begins(start).Now() || l.Mode == FullFidelity)
 }

@@ -16,8 +16,7 @@ type Range struct {
 }
 
 // CompareEPK orders two effective partition keys. Those of hierarchical partition keys may differ
-// in trailing zeros and be equal; azcosmos compares alike (azure-sdk-for-go,
-// azcosmos/internal/epk).
+// in trailing zeros and be equal, as for azcosmos.
 func CompareEPK(a, b string) int {
 	n := min(len(a), len(b))
 	if c := cmp.Compare(a[:n], b[:n]); c != 0 {
@@ -111,10 +110,9 @@ func (s Share) Part() Range {
 	return s.Keys
 }
 
-// Shares returns what a lease covers, in key order. exists reports whether its own range still exists or,
-// for an EPK lease, whether its keys are in one range. A PK-range lease whose range is gone covers the
-// descendants of that range. After a merge these have keys of other ranges too; then it covers the part
-// within its own bounds, if the lease holds these.
+// Shares returns what a lease covers, in key order. exists reports whether its range still exists or, for
+// an EPK lease, whether its keys are in one range. A PK-range lease whose range is gone covers the
+// descendants of that range, which after a merge have other keys too, within the bounds that it holds.
 func (rs Ranges) Shares(l *Lease) (shares []Share, exists bool) {
 	if l.Range != nil {
 		shares = rs.within(*l.Range)
@@ -159,9 +157,8 @@ type Coverage struct {
 	Failing   time.Time `json:"failing,omitzero"` // first of the reads of the ranges in a row that failed; zero = the last one did not
 }
 
-// Uncovered returns the keys of the container that no lease covers, in key order. A lease whose range is
-// gone covers the ranges that replaced it. known is false if the ranges know nothing of the range of a
-// lease: they are older than the lease, or the lease cannot be read.
+// Uncovered returns the keys of the container that no lease covers, in key order. known is false if the
+// ranges know nothing of a lease: they are older than it, or it cannot be read.
 func (rs Ranges) Uncovered(leases []*Lease) (holes []Range, known bool) {
 	if len(rs) == 0 {
 		return nil, false

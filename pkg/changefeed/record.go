@@ -176,9 +176,8 @@ func SchemePrefix(format Format, prefixes []Prefix) (prefix string) {
 }
 
 // Successors are the leases that replace one after a split or merge (PartitionSynchronizerCore.cs); none
-// if it fits the ranges as they are. A range that was split is replaced by the ranges that it became. After
-// a merge an EPK lease goes on with just the keys that the lease had, since no continuation fits those of
-// the others. An EPK lease whose keys are in several ranges is cut at their bounds.
+// if it fits the ranges as they are. After a merge an EPK lease goes on with just the keys that the lease
+// had, since no continuation fits those of the others.
 func (s Scheme) Successors(ranges Ranges, gone Lease, continuation string, now time.Time) (wanted []*Record, err error) {
 	shares, exists := ranges.Shares(&gone)
 	switch {

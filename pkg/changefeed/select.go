@@ -46,9 +46,8 @@ func (d Documents) under(prefix string) Documents {
 // whose id is one of the prefixes and a lease token, and which a family wrote. With FamilyAny, the
 // leases of the family that wrote last count; the error is ErrMixed if both write.
 //
-// Of several leases with one token the newest counts. There can be several if the lease container's
-// partition key is a GUID, which permits documents with the same id, or if the ids were written with
-// two spellings of the host.
+// Of several leases with one token the newest counts: a container partitioned by a GUID permits several,
+// and so do two spellings of the host.
 func (d Documents) Select(prefixes []Prefix, family Family) ([]LeaseDocument, error) {
 	own := make(map[Family][]*LeaseDocument, 2)
 	for _, p := range prefixes {
@@ -194,9 +193,8 @@ type FoundProcessor struct {
 	Leases  []LeaseDocument // one per lease token, as Select returns them, those that cannot be read included
 }
 
-// Inventory groups the leases of a container by processor, in the order of their prefixes.
-// Documents whose id is not that of a lease are left out, such as the two markers, ".info" and ".lock",
-// that the SDKs keep next to the leases.
+// Inventory groups the leases of a container by processor, in the order of their prefixes. It leaves out the
+// two markers, ".info" and ".lock", that the SDKs keep next to the leases.
 func Inventory(documents []LeaseDocument) (processors []FoundProcessor) {
 	byPrefix := make(map[string][]*LeaseDocument)
 	for _, d := range documents {

@@ -41,9 +41,8 @@ func Plan(leases []LeaseDocument, ranges Ranges) []*Planned {
 	return planned
 }
 
-// MarkLeftovers finds the leases that another one covers exactly, and is newer: one of the two is by range
-// id and one by bounds. There are such pairs for a while when a processor goes over from PK-range to
-// EPK leases.
+// MarkLeftovers finds the leases that a newer one covers exactly: one of the two is by range id and one by
+// bounds. A processor has such pairs while it goes over from PK-range to EPK leases.
 func MarkLeftovers(planned []*Planned, ranges Ranges) {
 	for _, epk := range planned {
 		if epk.Range == nil || epk.Err != nil {
@@ -127,10 +126,9 @@ func Settle(planned []*Planned) {
 	}
 }
 
-// Reading returns what a lease counts that has a position; nil if that is unknown. During a split or merge
-// the ranges that replaced that of the lease begin with its LSNs, so that a sum would count what was
-// pending before as often. The greatest of them counts, and at least 1, since only a running processor can
-// replace the lease. If one of them is gone in turn, 1 counts for the whole, which is not known.
+// Reading returns what a lease counts that has a position; nil if that is unknown. The ranges that replaced
+// its range begin with the LSNs of that, so that a sum would count the same twice. The greatest counts, and
+// at least 1, since only a running processor can replace the lease; 1 if one of them is gone in turn.
 func (p *Planned) Reading() *Reading {
 	switch {
 	case p.Splitting:
@@ -152,11 +150,9 @@ func (p *Planned) Reading() *Reading {
 	}
 }
 
-// scaleParts scales down the lags of leases that each cover a part of the same partition key range, and of
-// which each is above 0. Each is measured against the LSN of the whole range, and so counts the
-// transactions of the other parts too. Together they cannot have more pending than the greatest of them:
-// the transactions of the range since the oldest pending change. Each lag is scaled by that over the sum,
-// is at least 1, and is approximate. The greatest gets what rounding down leaves.
+// scaleParts scales down the lags of leases that each cover a part of the same range, all above 0. Each is
+// measured against the LSN of the whole range, and counts the transactions of the other parts too. Together
+// they have no more pending than the greatest, which also gets what rounding down leaves.
 func scaleParts(parts []*Reading) {
 	greatest := slices.MaxFunc(parts, func(a, b *Reading) int { return cmp.Compare(a.Lag, b.Lag) })
 	sum := 0.0 // with an absurd session LSN the sum of two lags may exceed 64 bits
@@ -177,8 +173,7 @@ func scaleParts(parts []*Reading) {
 const maxEmptyPages = 4
 
 // ReadOn measures what follows a continuation, and reads on if a page is empty: only a 304 says that
-// nothing follows. read reads one page; its error ends it, and so does an answer that says nothing. gone
-// reports that the partition key range was split or merged; there is no reading then.
+// nothing follows. gone reports that the range was split or merged; there is no reading then.
 func ReadOn(continuation string, read func(continuation string) (Answer, error)) (reading Reading, gone bool, err error) {
 	for range maxEmptyPages {
 		answer, err := read(continuation)

@@ -142,9 +142,8 @@ func bySource(processors []*measured) map[source][]*measured {
 const aWhile = time.Second
 
 // each calls do for the processors of each container of an account, and returns when all are done. So many
-// are at work at once that their leases make twice the requests that may be in flight: more would only
-// take memory. Containers that fail come last. One that takes a while gives its place to another,
-// since it may never answer.
+// are at work at once that their leases make twice the requests that may be in flight. Containers that fail
+// come last. One that takes a while gives its place to another, since it may never answer.
 func (t *tick) each(units [][]*measured, do func(unit []*measured)) {
 	failing := func(unit []*measured) int {
 		if unit[0].processor.Account.Failing(unit[0].processor.Container) {
@@ -351,10 +350,9 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 	}
 }
 
-// parallel calls do for 0..n-1, and returns when all are done. It has no more goroutines than
-// requests may be in flight, since a tick may have a hundred thousand calls. It takes goroutines of the tick that
-// are idle: a request takes a deep stack, and growing one for each container took a tenth of a tick's CPU
-// (docs/decisions/0022-speed.md).
+// parallel calls do for 0..n-1, and returns when all are done. It has no more goroutines than requests may
+// be in flight, and takes idle ones of the tick first: a request takes a deep stack, and growing one for
+// each container took a tenth of a tick's CPU (docs/decisions/0022-speed.md).
 func (t *tick) parallel(n int, do func(int)) {
 	var (
 		next    atomic.Int64

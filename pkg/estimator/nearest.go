@@ -67,9 +67,8 @@ func (m *measured) deserted() bool {
 }
 
 // nearest says, of a lease container in which no lease is a processor's, what it holds instead: a misspelt
-// name or a wrong container would pass for a processor that never ran. "" = it holds no leases. The nearest
-// are leases that differ from the processor's in the name alone, then in the container alone, then in the
-// host alone. A processorName that another entry has is not suggested: two cannot read the same leases.
+// name or a wrong container would pass for a processor that never ran. "" = it holds no leases. A
+// processorName that another entry has is not suggested: two cannot read the same leases.
 func (held inventory) nearest(m *measured) string {
 	best, least := "", 0
 	for _, p := range held.processors {

@@ -50,12 +50,9 @@ func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 	t.readPlanned(ctx, processors, planned)
 }
 
-// route plans the pages of a lease, and returns those that no other lease has planned. A PK-range
-// lease names its range. An EPK lease is read in the ranges that overlap its bounds: by range id
-// alone if one range has the same bounds, by a part of the range if the lease is narrower, and in
-// each of several ranges if it is wider, which means that its range was split. The .NET SDK routes
-// alike, and answers the last case itself with 410/1002 (azure-cosmos-dotnet-v3,
-// RequestInvokerHandler.cs).
+// route plans the pages of a lease. A PK-range lease names its range. An EPK lease is read by range id if a
+// range has the same bounds, by a part of the range if it is narrower, and in each of several ranges if it
+// is wider, since its range was split. The .NET SDK routes alike (RequestInvokerHandler.cs).
 func (t *tick) route(m *measured, l *measuredLease) []*page {
 	shares, exists := []changefeed.Share{{Of: changefeed.PartitionKeyRange{ID: l.Token}}}, true
 	if l.Range != nil {
@@ -108,12 +105,11 @@ func (t *tick) plan(m *measured, l *measuredLease) (planned []*page) {
 
 // readPlanned reads pages, those first whose leases were measured the longest ago, so that a budget
 // leaves out each in turn. Unknown leases begin at another one in each tick: if none answers, only the
-// first is asked (docs/decisions/0007). It returns when all pages of the processors are read, also those
-// that others planned.
+// first is asked (docs/decisions/0007). It waits for pages that other processors planned as well.
 //
 // The newest LSN of a range is the same from whatever position it is read. So of several positions
-// of a range one is read first. Another one has the same lag as in the last tick and is not read if
-// neither it nor the newest LSN of the range has moved since (docs/decisions/0008).
+// of a range one is read first. Another one is not read if neither it nor the newest LSN of the range has
+// moved since the last tick (docs/decisions/0008).
 func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned []*page) {
 	ctx, cancel := withShare(ctx, feedsShare)
 	defer cancel()

@@ -85,9 +85,8 @@ func zeroIfNil(lsn *int64) int64 {
 	return *lsn
 }
 
-// unmeasured returns the Progress after a poll that could not measure the partition. The time since
-// the poll before does not count as Held: an account that refuses the poller may refuse the owner
-// as well.
+// unmeasured returns the Progress after a poll that could not measure the partition. The time since the poll
+// before does not count as Held: the account may refuse the owner as well.
 func (p Progress) unmeasured(now time.Time) Progress {
 	if !p.Touched.IsZero() {
 		p.Touched = now
@@ -129,8 +128,7 @@ func (in Input) stalled(progress *Progress) bool {
 }
 
 // stallKind tells a handler that does not return, whose owner keeps the lease, from one that
-// throws. An owner that lost the lease in the first half of stalledAfter, such as one that was
-// replaced by the present one, says nothing about that.
+// throws. Owners in the first half of stalledAfter do not count: the present one may have replaced them.
 func (in Input) stallKind(p *changefeed.Partition, progress *Progress) changefeed.StallKind {
 	if p.Owner != "" && !progress.HeldSince.IsZero() && in.Now.Sub(progress.HeldSince) >= in.Policy.StalledAfter/2 {
 		return changefeed.StallHung
