@@ -74,32 +74,23 @@ func Measure(a Answer) Reading {
 	if lsn, ok := SessionLSN(a.SessionToken); ok {
 		r.SessionLSN = &lsn
 	}
+	first := a.Page.First
 	if a.Status == 304 {
 		return r
 	}
-	if a.Page.First == nil {
-		r.Lag, r.Approximate, r.More = 1, true, true
+	r.Lag, r.Approximate, r.More = 1, true, first == nil
+	if r.More {
 		return r
 	}
-	r.Age = a.Page.First.age(a.Date)
-	r.FirstLSN = a.Page.First.LSN
-	r.Lag = 1 // a change that was delivered is pending, whatever can be read of it
-	if r.FirstLSN == nil || r.SessionLSN == nil || *r.SessionLSN < *r.FirstLSN {
-		r.Approximate = true
-		return r
+	if first.Written != nil && !a.Date.IsZero() { // both by the service's clock
+		r.Age = new(max(0, a.Date.Unix()-*first.Written))
 	}
-	r.Lag = AddLag(1, *r.SessionLSN-*r.FirstLSN) // both are at least 1 here, so that the difference cannot overflow
+	r.FirstLSN = first.LSN
+	if r.FirstLSN != nil && r.SessionLSN != nil && *r.SessionLSN >= *r.FirstLSN {
+		r.Lag = AddLag(1, *r.SessionLSN-*r.FirstLSN) // both are at least 1 here, so that the difference cannot overflow
+		r.Approximate = false
+	}
 	return r
-}
-
-// age returns the seconds between the write of the item and the answer, at least 0. Both are of the
-// service's clock, so that the local one does not matter. It is nil if either is missing.
-func (i *Item) age(answered time.Time) *int64 {
-	if i.Written == nil || *i.Written < 0 || answered.IsZero() {
-		return nil
-	}
-	age := max(0, answered.Unix()-*i.Written)
-	return &age
 }
 
 // SessionLSN returns the LSN in a session token, such as "0:123", "0:-1#123" or "0:-1#123#1=100", as the

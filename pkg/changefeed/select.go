@@ -67,13 +67,11 @@ func (d Documents) Select(prefixes []Prefix, family Family) ([]LeaseDocument, er
 			own[of] = append(own[of], l)
 		}
 	}
+	var err error
 	if family == FamilyAny {
-		var err error
-		if family, err = newest(own[FamilyDotNet], own[FamilyJava]); err != nil {
-			return nil, err
-		}
+		family, err = newest(own[FamilyDotNet], own[FamilyJava])
 	}
-	return newestOfEach(own[family]), nil
+	return newestOfEach(own[family]), err
 }
 
 // newest returns the family that wrote a lease last.
@@ -85,9 +83,8 @@ func newest(dotnet, java []*LeaseDocument) (Family, error) {
 		return FamilyAny, ErrMixed
 	case len(dotnet) == 0, javaWrote.After(dotnetWrote):
 		return FamilyJava, nil
-	default:
-		return FamilyDotNet, nil
 	}
+	return FamilyDotNet, nil
 }
 
 // lastWrite returns when the last of some leases was written, and whether any has an owner.
@@ -109,7 +106,7 @@ func newestOfEach(leases []*LeaseDocument) []LeaseDocument {
 			newest[d.Token] = d
 		}
 	}
-	selected := slices.Grow([]LeaseDocument(nil), len(newest))
+	selected := make([]LeaseDocument, 0, len(newest))
 	for _, d := range slices.SortedFunc(maps.Values(newest), compareLeases) {
 		selected = append(selected, *d)
 	}
@@ -125,9 +122,8 @@ func compareLeases(a, b *LeaseDocument) int {
 		return -1
 	case b.Range == nil:
 		return 1
-	default:
-		return cmp.Or(CompareEPK(a.Range.Min, b.Range.Min), CompareEPK(a.Range.Max, b.Range.Max), cmp.Compare(a.Token, b.Token))
 	}
+	return cmp.Or(CompareEPK(a.Range.Min, b.Range.Min), CompareEPK(a.Range.Max, b.Range.Max), cmp.Compare(a.Token, b.Token))
 }
 
 // compareTokens orders partition key range ids, which are decimal numbers.
