@@ -11,19 +11,10 @@ import (
 // readRangesAgainAfter is how long the partition key ranges of a container count as fresh.
 const readRangesAgainAfter = 5 * time.Minute
 
-// sharedRanges are the partition key ranges of the container that a processor monitors.
-func (e *Estimator) sharedRanges(m *measured) *cached[changefeed.Ranges] {
-	return cachedIn[changefeed.Ranges](&e.ranges, identified{m.source(), m.described.RID})
-}
-
-// rangesOf returns the partition key ranges of a processor's container; nil if they were never
-// read.
-func (e *Estimator) rangesOf(m *measured) changefeed.Ranges { return e.sharedRanges(m).known() }
-
 // readRanges reads the partition key ranges of the container that a processor monitors, if the last
 // read is not fresh. It returns the error of the last read.
 func (t *tick) readRanges(ctx context.Context, m *measured, fresh func(tried time.Time, _ error) bool) error {
-	_, err := t.sharedRanges(m).get(t.now, fresh, func() (changefeed.Ranges, error) {
+	_, err := m.ranges.get(t.now, fresh, func() (changefeed.Ranges, error) {
 		ctx, cancel := withShare(ctx, preparationShare)
 		defer cancel()
 		ranges, usage, err := m.processor.Account.Ranges(ctx, m.processor.Container)
@@ -47,7 +38,7 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 		}
 		same := m.sameLeases()
 		unreadable := slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Err != nil })
-		_, known := t.rangesOf(m).Uncovered(leases)
+		_, known := m.ranges.known().Uncovered(leases)
 		changed := !same && len(m.lastLag.Partitions) > 0 || !known && !unreadable // a lease names a new range
 		err := t.readRanges(ctx, m, func(tried time.Time, _ error) bool {
 			return t.now().Sub(tried).Abs() < readRangesAgainAfter && (!changed || tried.After(t.began)) // by a clock that may have been ahead
@@ -59,7 +50,7 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 			m.coverage.Failing = t.now()
 		}
 		seen := sight{first: m.lastLag.Time.IsZero(), same: same, marked: m.marked, splitting: m.splitting()}
-		seen.holes, seen.known = t.rangesOf(m).Uncovered(leases)
+		seen.holes, seen.known = m.ranges.known().Uncovered(leases)
 		m.coverage = seen.next(m.coverage)
 	}
 }

@@ -289,6 +289,7 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 			})
 			for _, m := range group {
 				if m.described, m.err = description, err; err == nil {
+					m.ranges = cachedIn[changefeed.Ranges](&t.ranges, identified{s, description.RID})
 					m.prefixes, m.err = m.processor.Identity(description.RID).Prefixes()
 				}
 			}

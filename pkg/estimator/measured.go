@@ -15,7 +15,8 @@ type measured struct {
 	index     int // in the arguments of Estimate
 	processor Processor
 	now       func() time.Time
-	described cosmos.Description // of the monitored container, as its leases were looked up by
+	described cosmos.Description         // of the monitored container, as its leases were looked up by
+	ranges    *cached[changefeed.Ranges] // of it, which all processors share that monitor it
 	prefixes  []changefeed.Prefix
 	leases    []measuredLease
 	marked    bool // a marker says that the processor has created all of its leases

@@ -40,7 +40,7 @@ func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 		if m.err != nil {
 			continue
 		}
-		changefeed.MarkLeftovers(m.planned(), t.rangesOf(m))
+		changefeed.MarkLeftovers(m.planned(), m.ranges.known())
 		for i := range m.leases {
 			if l := &m.leases[i]; !l.Leftover && l.Err == nil {
 				planned = append(planned, t.route(m, l)...)
@@ -56,7 +56,7 @@ func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 func (t *tick) route(m *measured, l *measuredLease) []*page {
 	shares, exists := []changefeed.Share{{Of: changefeed.PartitionKeyRange{ID: l.Token}}}, true
 	if l.Range != nil {
-		shares, exists = t.rangesOf(m).Shares(&l.Lease)
+		shares, exists = m.ranges.known().Shares(&l.Lease)
 	}
 	if len(shares) == 0 {
 		l.Err = fmt.Errorf("no partition key range of container %s has keys from %q to %q", m.processor.Container, l.Range.Min, l.Range.Max)

@@ -20,7 +20,7 @@ func (t *tick) followSplits(ctx context.Context, unit []*measured) {
 	t.queryLeases(ctx, affected)
 	t.refreshRanges(ctx, affected)
 	t.readFeeds(ctx, affected)
-	t.lookUpAgain(ctx, those(affected, func(m *measured) bool { return m.foreign(t.rangesOf(m)) }))
+	t.lookUpAgain(ctx, those(affected, (*measured).foreign))
 	affected = those(affected, (*measured).splitting)
 	var planned []*page
 	for _, m := range affected {
@@ -28,7 +28,7 @@ func (t *tick) followSplits(ctx context.Context, unit []*measured) {
 	}
 	t.readPlanned(ctx, affected, planned)
 	for _, m := range affected {
-		changefeed.MarkLeftovers(m.planned(), t.rangesOf(m))
+		changefeed.MarkLeftovers(m.planned(), m.ranges.known())
 	}
 }
 
@@ -63,7 +63,8 @@ func (m *measured) recreated() bool {
 
 // foreign reports whether every lease names a range that the container neither has nor had. That
 // tells that it was created again where no answer names its RID.
-func (m *measured) foreign(ranges changefeed.Ranges) bool {
+func (m *measured) foreign() bool {
+	ranges := m.ranges.known()
 	return len(m.leases) > 0 && !slices.ContainsFunc(m.leases, func(l measuredLease) bool {
 		_, exists := ranges.Find(l.Token)
 		return l.Err != nil || l.Range != nil || !l.gone() || exists || len(ranges.Children(l.Token)) > 0
@@ -79,7 +80,7 @@ func (t *tick) planReplacements(m *measured) (planned []*page) {
 		if !l.gone() {
 			continue
 		}
-		if l.Locate(all, t.rangesOf(m)) {
+		if l.Locate(all, m.ranges.known()) {
 			t.mu.Lock()
 			if p, reads := l.pages[0], t.reads[m.source()]; reads[p.position] == p {
 				delete(reads, p.position)
@@ -95,7 +96,7 @@ func (t *tick) planReplacements(m *measured) (planned []*page) {
 // from an earlier tick.
 func (t *tick) needRanges(ctx context.Context, processors []*measured) {
 	t.refreshRanges(ctx, those(processors, func(m *measured) bool {
-		return t.rangesOf(m) == nil && slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Range != nil })
+		return m.ranges.known() == nil && slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Range != nil })
 	}))
 }
 
