@@ -54,6 +54,9 @@ func Assess(in Input) (changefeed.ProcessorLag, Memory) {
 	for i := range lag.Partitions {
 		p := &lag.Partitions[i]
 		last := in.Memory[p.Lease]
+		if r := last.Rewound; r != nil && in.Now.Sub(r.Time) >= rewoundShown {
+			last.Rewound = nil
+		}
 		baseline := in.sinceOwned(p, last) // which changes the lag that progress sees
 		progress := in.progress(p, last)
 		progress.Baseline, progress.Ahead = baseline, in.ahead(p, last.Ahead)
@@ -94,7 +97,9 @@ func (in Input) refine(p *changefeed.Partition, last Progress, progress *Progres
 	if p.Status == changefeed.StatusUnknown || !p.Pending() {
 		return
 	}
-	progress.Stalled = progress.Stalled || in.stalled(progress)
+	// Somebody has been at work for stalledAfter, and the position has not moved.
+	stalled := in.Policy.StalledAfter > 0 && progress.Held >= in.Policy.StalledAfter && progress.Polls >= in.Policy.StalledPolls
+	progress.Stalled = progress.Stalled || stalled
 	p.Stuck = progress.Stalled && last.Stalled
 	reading, retention := p.Status, in.Lag.Retention
 	switch {

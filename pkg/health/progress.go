@@ -51,7 +51,6 @@ type Progress struct {
 func (in Input) progress(p *changefeed.Partition, last Progress) Progress {
 	if p.Lag == nil {
 		last = last.unmeasured(in.Now)
-		last.Rewound = in.withinTheHour(last.Rewound)
 		if last.Unknown++; last.Unknown == 1 {
 			last.UnknownSince = in.Now
 		}
@@ -121,12 +120,6 @@ func (in Input) hold(next *Progress, last Progress) {
 	}
 }
 
-// stalled reports whether somebody has been at work on a partition for stalledAfter, and its
-// position has not moved.
-func (in Input) stalled(progress *Progress) bool {
-	return in.Policy.StalledAfter > 0 && progress.Held >= in.Policy.StalledAfter && progress.Polls >= in.Policy.StalledPolls
-}
-
 // stallKind tells a handler that does not return, whose owner keeps the lease, from one that
 // throws. Owners in the first half of stalledAfter do not count: the present one may have replaced them.
 func (in Input) stallKind(p *changefeed.Partition, progress *Progress) changefeed.StallKind {
@@ -147,15 +140,7 @@ func (in Input) rewound(p *changefeed.Partition, last Progress) *changefeed.Rewo
 			return &changefeed.Rewound{From: last.CheckpointLSN, Time: in.Now}
 		}
 	}
-	return in.withinTheHour(last.Rewound)
-}
-
-// withinTheHour returns what is still to be shown, else nil.
-func (in Input) withinTheHour(r *changefeed.Rewound) *changefeed.Rewound {
-	if r == nil || in.Now.Sub(r.Time) >= rewoundShown {
-		return nil
-	}
-	return r
+	return last.Rewound
 }
 
 // earlier returns what is known of a partition that is unknown now.
