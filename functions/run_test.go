@@ -144,7 +144,7 @@ func TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 				{[]string{"status"}, "orders     lagging  "},
 				{[]string{"status", "orders", "--output", "json"}, `"desiredReplicas":1`},
 				// as the process that was asked decided
-				{[]string{"poll", "--dry-run", "--explain"}, "orders: 1 replica, as before."},
+				{[]string{"poll", "--dry-run", "--explain"}, "orders: 1 replica; the last decision was 1."},
 			} {
 				r := command(t, folder, settings, c.args...)
 				if r.Status != 0 || !strings.Contains(r.Stdout, c.says) || strings.Count(r.Stderr, "another process has the state file open, and is asked at http://"+settings["FEEDSCALE_LISTEN"]) != 1 {
