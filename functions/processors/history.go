@@ -123,8 +123,8 @@ type trend struct {
 	Lags        map[string][]*int64 `json:"lags"` // most pending transactions of each step, by name; null if unknown
 }
 
-// trend answers with the lag of what has one of some names. It is asked for the rows that somebody sees, so
-// that a list of thousands reads no history.
+// trend answers with the lag of the named processors and groups. The page names those that its list shows
+// at the moment, since the history of thousands would take long to read.
 func (h *Handler) trend(r *http.Request) (any, error) {
 	names := r.URL.Query()["name"]
 	if len(names) == 0 || len(names) > mostTrends {

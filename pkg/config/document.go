@@ -67,7 +67,7 @@ type entry struct {
 func (d *documentReader) entries(list string) (all []entry) {
 	defaults := d.root.Get("defaults")
 	if list == "groups" {
-		defaults = d.root.Get("there are none")
+		defaults = new(yamltree.Node)
 	}
 	for _, item := range d.root.Get(list).Items {
 		if item.IsObject() {
@@ -184,7 +184,7 @@ func (e entry) throughput(f throughputFields, p Processor) Throughput {
 	}
 	items := slices.DeleteFunc(slices.Clone(list.Items), func(n *yamltree.Node) bool { return e.bad[n] })
 	for i, n := range items {
-		this, f := entry{e.documentReader, n, e.defaults.Get("none")}, f.Containers[i]
+		this, f := entry{e.documentReader, n, new(yamltree.Node)}, f.Containers[i]
 		made := f.ThroughputContainer
 		made.ContainerID, made.DatabaseID, made.Connection = f.Container, cmp.Or(f.Database, p.DatabaseID), p.Connection
 		if f.Connection != "" {

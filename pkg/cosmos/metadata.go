@@ -52,7 +52,7 @@ func (d Description) Retention() time.Duration {
 
 // read reads the properties of a container, or of a database if the container has no ID.
 func (a *client) read(ctx context.Context, t *call) (d Description, err error) {
-	var answer *http.Response // not captured by the context, which azcosmos uses in the background, too
+	var answer *http.Response // kept apart from the context: azcosmos passes that to its own background requests, too
 	if of := t.about.Container; of.ID == "" {
 		var database *azcosmos.DatabaseClient
 		var response azcosmos.DatabaseResponse

@@ -76,10 +76,15 @@ func QuoteName(text string) string {
 }
 
 // OneOf joins names for a sentence: "a, b or c".
-func OneOf(names []string) string {
+func OneOf(names []string) string { return joined(names, " or ") }
+
+// AllOf joins names for a sentence: "a, b and c".
+func AllOf(names []string) string { return joined(names, " and ") }
+
+func joined(names []string, conjunction string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
 	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	return strings.Join(names[:last], ", ") + conjunction + names[last]
 }

@@ -22,6 +22,7 @@ func TestExplainSaysWhatAWordMeans(t *testing.T) {
 		{"one of several names", []string{"etag"}, 0, "ETag: ", ""},
 		{"no word", nil, 0, "", "stalled"},
 		{"no such word", []string{"staled"}, 2, "feedscale: there is no explanation of \"staled\"; did you mean stale?", ""},
+		{"no such word, and none is near", []string{"xyzzyxyzzy"}, 2, "feedscale: there is no explanation of \"xyzzyxyzzy\"; allowed are ", " more"},
 	} {
 		r := (feedscale{}).run(t, append([]string{"explain"}, c.words...)...)
 		if text := r.Stdout + r.Stderr; r.Status != c.status || !strings.HasPrefix(text, c.begins) || !strings.Contains(text, c.has) || strings.Contains(text, "](") {

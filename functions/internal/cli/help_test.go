@@ -63,6 +63,7 @@ func TestAMistypedNameGetsTheNearest(t *testing.T) {
 		{"an argument of a command that has none", []string{"leases", "orders"}, `unexpected argument "orders"`},
 		{"a schema", []string{"schema", "evnt"}, `there is no schema of "evnt"; did you mean event?`},
 		{"a shell", []string{"completion", "bsh"}, `there is no completion for "bsh"; did you mean bash?`},
+		{"a shell that nothing is near", []string{"completion", "nushell9"}, `there is no completion for "nushell9"; allowed are bash, zsh, fish and powershell`},
 		{"no shell", []string{"completion"}, "name one shell; allowed are bash, zsh, fish and powershell"},
 		{"a status", []string{"poll", "--status", "stuck"}, `--status is "stuck"; allowed are unknown, stalled,`},
 		{"an order", []string{"poll", "--sort", "size"}, `--sort is "size"; allowed are status, lag, age, replicas and name`},

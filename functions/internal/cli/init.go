@@ -17,6 +17,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Init writes the processors file from the leases of an account, and runs Check.
@@ -29,7 +30,7 @@ func Init(kinds actions.Kinds) program.Command {
 		f.Text(&database, "database", "name", "look for leases in this database alone")
 		f.Text(&file, "config", "path", "the file to write, which must not exist; setting FEEDSCALE_CONFIG (default processors.yaml)")
 		f.Check(func(names []string) {
-			f.Mistake(len(names) > 1, "%s are several settings; name one, the connection of the account (default COSMOS)", program.Listed(names))
+			f.Mistake(len(names) > 1, "%s are several settings; name one, the connection of the account (default COSMOS)", yamltree.AllOf(names))
 		})
 		f.Run(func(ctx context.Context, names []string) error {
 			setting := cmp.Or(strings.Join(names, ""), "COSMOS")

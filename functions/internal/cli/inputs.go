@@ -19,6 +19,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // configFlag adds the flag that names the processors file, whose processors shells offer as
@@ -40,7 +41,7 @@ func listingFlags(f *program.Flags, l *console.Listing) {
 	f.Add("status", "", "word", "only processors of this status; may be repeated, or a list with commas", func() string { return "" }, func(text string) string {
 		for name := range strings.SplitSeq(text, ",") {
 			if !slices.Contains(names, name) {
-				return program.Listed(names)
+				return yamltree.AllOf(names)
 			}
 			l.Statuses = append(l.Statuses, changefeed.Status(name))
 		}

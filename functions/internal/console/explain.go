@@ -62,8 +62,11 @@ func measured(s state.State, style Style) (lines []string) {
 	case *pending == 0:
 		lines = append(lines, "Nothing is pending in "+all+".")
 	default:
-		lines = append(lines, fmt.Sprintf("%s pending in %d of %s, the oldest for %s.",
-			report.Count(int(*pending), "transaction"), s.Lag.PartitionsWithLag(), all, report.Age(s.Lag.Age())))
+		line := fmt.Sprintf("%s pending in %d of %s", report.Count(int(*pending), "transaction"), s.Lag.PartitionsWithLag(), all)
+		if oldest := s.Lag.Age(); oldest != nil {
+			line += ", the oldest for " + report.Age(oldest)
+		}
+		lines = append(lines, line+".")
 	}
 	if s.Memory.Arrival == nil {
 		return lines

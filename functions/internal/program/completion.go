@@ -3,6 +3,8 @@ package program
 import (
 	"context"
 	"fmt"
+
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // Completion prints the script by which a shell completes commands, flags and names.
@@ -15,7 +17,7 @@ func Completion(env Env, f *Flags) {
 	f.ValidArgs = []string{"bash", "zsh", "fish", "powershell"}
 	f.Run(func(_ context.Context, args []string) error {
 		if len(args) != 1 {
-			return Usage(fmt.Errorf("name one shell; allowed are %s", Listed(f.ValidArgs)))
+			return Usage(fmt.Errorf("name one shell; allowed are %s", yamltree.AllOf(f.ValidArgs)))
 		}
 		switch args[0] {
 		case "bash":

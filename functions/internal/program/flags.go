@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,7 +71,7 @@ func (f *Flags) Output(value *string, forms ...string) {
 func (f *Flags) Choice(at *string, name, short, kind, usage string, allowed ...string) {
 	f.Add(name, short, kind, usage, func() string { return *at }, func(text string) string {
 		if !slices.Contains(allowed, text) {
-			return Listed(allowed)
+			return yamltree.AllOf(allowed)
 		}
 		*at = text
 		return ""
@@ -169,9 +168,4 @@ func Number[T cmp.Ordered](f *Flags, at *T, name string, k Kind[T], low, high T,
 		*at = n
 		return ""
 	})
-}
-
-// Listed joins names as a sentence does: a, b and c.
-func Listed(names []string) string {
-	return strings.Replace(yamltree.OneOf(names), " or ", " and ", 1)
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // The exit statuses (docs/operate.md).
@@ -216,9 +217,20 @@ func flagMistake(c *cobra.Command, err error) error {
 	return Usage(fmt.Errorf("%w\n'%s --help' lists the flags", err, c.CommandPath()))
 }
 
-// Unknown is the Failure of a name that is not among the known ones, which suggests the nearest.
+// mostNamed is how many names a mistake lists.
+const mostNamed = 8
+
+// Unknown is the Failure of a name that is not among the known ones. It suggests the nearest, or else
+// lists those that are allowed.
 func Unknown(what, name string, known []string) error {
-	return Usage(fmt.Errorf("there is no %s %q%s", what, name, Meant(config.Nearest(name, known))))
+	hint := Meant(config.Nearest(name, known))
+	if hint == "" && len(known) > 0 {
+		if more := len(known) - mostNamed; more > 0 {
+			known = append(slices.Clone(known[:mostNamed]), fmt.Sprintf("%d more", more))
+		}
+		hint = "; allowed are " + yamltree.AllOf(known)
+	}
+	return Usage(fmt.Errorf("there is no %s %q%s", what, name, hint))
 }
 
 // Meant asks whether the nearest name was meant; "" if there is none.
