@@ -223,7 +223,7 @@ func (l *ProcessorLag) LiveOwners(now time.Time, expiration time.Duration) *int 
 }
 
 // WorkingOwners is LiveOwners and, of leases that a handler which throws has released and is about to acquire
-// again, those who had them: the first of each lease, if none is counted already.
+// again, the last owner of each.
 func (l *ProcessorLag) WorkingOwners(now time.Time, expiration time.Duration) *int {
 	return l.owners(now, expiration, true)
 }
@@ -243,8 +243,8 @@ func (l *ProcessorLag) owners(now time.Time, expiration time.Duration, flapping 
 		if !flapping || p.Owner != "" || p.Stall == nil || p.Stall.Kind != StallFlapping || now.Sub(p.LeaseTime) > expiration {
 			continue
 		}
-		if had := p.Stall.Owners; len(had) > 0 && !slices.ContainsFunc(had, func(o string) bool { return owners[o] }) {
-			owners[had[0]] = true
+		if had := p.Stall.Owners; len(had) > 0 {
+			owners[had[len(had)-1]] = true
 		}
 	}
 	return new(len(owners))
@@ -369,7 +369,7 @@ func (k StallKind) Why() string {
 type Stall struct {
 	Kind   StallKind `json:"kind"`
 	Since  time.Time `json:"since"`
-	Owners []string  `json:"owners"` // owners seen since then, sorted; at most 5
+	Owners []string  `json:"owners"` // owners seen since then, the last one last; at most 5
 }
 
 // Rewound is a position that went backwards: a lease was restored, reset or deleted.

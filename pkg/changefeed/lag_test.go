@@ -20,8 +20,9 @@ func TestALeaseThatFlapsCountsWhoHadIt(t *testing.T) {
 		want       int
 	}{
 		{"who had it works still", []changefeed.Partition{released(at, changefeed.StallFlapping, "b")}, 1},
-		{"who had two counts once", []changefeed.Partition{released(at, changefeed.StallFlapping, "b"), released(at, changefeed.StallFlapping, "b", "c")}, 1},
-		{"a live owner counts once", []changefeed.Partition{live, released(at, changefeed.StallFlapping, "a", "b")}, 1},
+		{"who had two counts once", []changefeed.Partition{released(at, changefeed.StallFlapping, "b"), released(at, changefeed.StallFlapping, "c", "b")}, 1},
+		{"the last of those who had it counts", []changefeed.Partition{live, released(at, changefeed.StallFlapping, "a", "b")}, 2},
+		{"a live owner counts once", []changefeed.Partition{live, released(at, changefeed.StallFlapping, "b", "a")}, 1},
 		{"another one counts beside it", []changefeed.Partition{live, released(at, changefeed.StallFlapping, "b")}, 2},
 		{"nobody has written the lease for long", []changefeed.Partition{released(at.Add(-time.Hour), changefeed.StallFlapping, "b")}, 0},
 		{"a handler that hangs releases nothing", []changefeed.Partition{released(at, changefeed.StallHung, "b")}, 0},

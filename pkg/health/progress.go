@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxStallOwners = 5                // owners that a Stall names at most
+	maxStallOwners = 5                // owners that a Stall names at most, the last ones
 	rewoundShown   = time.Hour        // for which it is shown that a position went backwards
 	earlierCounts  = 60 * time.Second // for which the last reading of an unknown partition still counts,
 	earlierPolls   = 2                // or for so many polls, whichever is longer
@@ -38,7 +38,7 @@ type Progress struct {
 	Touched       time.Time           `json:"touched,omitzero"`        // until when Held has been counted
 	Held          time.Duration       `json:"held,omitempty"`          // for how long of the time in between somebody was at work
 	HeldSince     time.Time           `json:"heldSince,omitzero"`      // since which of them the lease has had its present owner; zero if it has none
-	Owners        []string            `json:"owners,omitempty"`        // that they found, in the order of their names
+	Owners        []string            `json:"owners,omitempty"`        // that they found, the last one last
 	Quiet         time.Time           `json:"quiet,omitzero"`          // first of the latest polls in a row that found changes pending and nobody at work
 	Rewound       *changefeed.Rewound `json:"rewound,omitempty"`       // the last time that the position went backwards, within an hour
 	Ahead         *Ahead              `json:"ahead,omitempty"`         // the position is ahead of the feed; else nil
@@ -115,9 +115,8 @@ func (in Input) hold(next *Progress, last Progress) {
 	if next.HeldSince.IsZero() || last.Owner != next.Owner {
 		next.HeldSince = in.Now
 	}
-	if at, known := slices.BinarySearch(next.Owners, next.Owner); !known && len(next.Owners) < maxStallOwners {
-		next.Owners = slices.Insert(slices.Clone(next.Owners), at, next.Owner)
-	}
+	earlier := slices.DeleteFunc(slices.Clone(next.Owners), func(o string) bool { return o == next.Owner })
+	next.Owners = append(earlier[max(0, len(earlier)+1-maxStallOwners):], next.Owner)
 }
 
 // stallKind tells a handler that does not return, whose owner keeps the lease, from one that

@@ -303,7 +303,7 @@ func TestAStallSaysSinceWhenAndNamesItsOwners(t *testing.T) {
 		at := time.Duration(i+1) * m
 		s.see(sight{at, 5, "1", owner, at, ""})
 	}
-	want := &changefeed.Stall{Kind: changefeed.StallFlapping, Since: start.Add(m), Owners: []string{"a", "b", "e", "f", "g"}}
+	want := &changefeed.Stall{Kind: changefeed.StallFlapping, Since: start.Add(m), Owners: []string{"a", "b", "e", "d", "c"}}
 	if got := s.lag.Partitions[0].Stall; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
