@@ -222,8 +222,8 @@ func (l *ProcessorLag) LiveOwners(now time.Time, expiration time.Duration) *int 
 	return l.owners(now, expiration, false)
 }
 
-// WorkingOwners is LiveOwners and, of leases that a handler which throws has released and is about to acquire
-// again, the last owner of each.
+// WorkingOwners is LiveOwners and, the last owner of each lease that a handler which throws has released and
+// is about to acquire again. That owner may be gone: a poll seldom sees who has such a lease.
 func (l *ProcessorLag) WorkingOwners(now time.Time, expiration time.Duration) *int {
 	return l.owners(now, expiration, true)
 }
@@ -369,7 +369,7 @@ func (k StallKind) Why() string {
 type Stall struct {
 	Kind   StallKind `json:"kind"`
 	Since  time.Time `json:"since"`
-	Owners []string  `json:"owners"` // owners seen since then, the last one last; at most 5
+	Owners []string  `json:"owners"` // the owners seen since then, at most the latest 5, in the order in which they were last seen
 }
 
 // Rewound is a position that went backwards: a lease was restored, reset or deleted.

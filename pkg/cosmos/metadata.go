@@ -52,7 +52,9 @@ func (d Description) Retention() time.Duration {
 
 // read reads the properties of a container, or of a database if the container has no ID.
 func (a *client) read(ctx context.Context, t *call) (d Description, err error) {
-	var answer *http.Response // kept apart from the context: azcosmos passes that to its own background requests, too
+	// policy.WithCaptureResponse would put the answer into the context, which azcosmos also uses for requests in
+	// the background.
+	var answer *http.Response
 	if of := t.about.Container; of.ID == "" {
 		var database *azcosmos.DatabaseClient
 		var response azcosmos.DatabaseResponse

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxStallOwners = 5                // owners that a Stall names at most, the last ones
+	maxStallOwners = 5                // owners that a Stall names at most, the latest
 	rewoundShown   = time.Hour        // for which it is shown that a position went backwards
 	earlierCounts  = 60 * time.Second // for which the last reading of an unknown partition still counts,
 	earlierPolls   = 2                // or for so many polls, whichever is longer
@@ -38,7 +38,7 @@ type Progress struct {
 	Touched       time.Time           `json:"touched,omitzero"`        // until when Held has been counted
 	Held          time.Duration       `json:"held,omitempty"`          // for how long of the time in between somebody was at work
 	HeldSince     time.Time           `json:"heldSince,omitzero"`      // since which of them the lease has had its present owner; zero if it has none
-	Owners        []string            `json:"owners,omitempty"`        // that they found, the last one last
+	Owners        []string            `json:"owners,omitempty"`        // that they found, at most the latest maxStallOwners, in the order in which they were last seen
 	Quiet         time.Time           `json:"quiet,omitzero"`          // first of the latest polls in a row that found changes pending and nobody at work
 	Rewound       *changefeed.Rewound `json:"rewound,omitempty"`       // the last time that the position went backwards, within an hour
 	Ahead         *Ahead              `json:"ahead,omitempty"`         // the position is ahead of the feed; else nil

@@ -37,7 +37,7 @@ type Sample struct {
 
 	// Earlier releases did not record these: nil means not recorded, which is never the same as zero. Each
 	// poll of the 15 s stands for the time since the poll before it, at most 15 s.
-	LiveOwners    *int                          `json:"liveOwners"`           // of the leases, a lease that flaps counting who had it; nil also if they could not be read, and of a group
+	LiveOwners    *int                          `json:"liveOwners"`           // of the leases, a lease that flaps counts its last owner; nil also if they could not be read, and of a group
 	RequestCharge *float64                      `json:"requestCharge"`        // request units, summed; nil also of a group
 	OverObjective *float64                      `json:"secondsOverObjective"` // in which the age was beyond maxChangeAge, or 60 s without one; nil also of a group
 	StatusSeconds map[changefeed.Status]float64 `json:"statusSeconds"`        // of each status that there was

@@ -174,7 +174,7 @@ func Allowed(schema Schema) string {
 	case slices.Contains(types, "integer"):
 		return fmt.Sprintf("allowed are whole numbers from %v to %v", schema["minimum"], schema["maximum"])
 	case slices.Contains(types, "object") && len(required) > 0:
-		return "allowed is an object with " + strings.Replace(yamltree.OneOf(required), " or ", " and ", 1)
+		return "allowed is an object with " + yamltree.AllOf(required)
 	case slices.Contains(types, "object"):
 		return "allowed is an object (name: value)"
 	case slices.Contains(types, "array"):

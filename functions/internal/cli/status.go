@@ -92,7 +92,7 @@ func (o statusOptions) watch(ctx context.Context, held app.Source) error {
 	if screen.Live {
 		defer screen.Close()
 	}
-	var before *report.List // the last answer, without its time, problems and counts
+	var before *report.List // the last answer: its processors and groups
 	for ctx.Err() == nil {
 		all, err := held.Find(ctx, o.names)
 		now := report.List{Processors: all.Processors, Groups: all.Groups}

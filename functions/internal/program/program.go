@@ -217,16 +217,14 @@ func flagMistake(c *cobra.Command, err error) error {
 	return Usage(fmt.Errorf("%w\n'%s --help' lists the flags", err, c.CommandPath()))
 }
 
-// mostNamed is how many names a mistake lists.
-const mostNamed = 8
-
 // Unknown is the Failure of a name that is not among the known ones. It suggests the nearest, or else
-// lists those that are allowed.
+// lists the first few that are allowed: there may be thousands of processors.
 func Unknown(what, name string, known []string) error {
+	const most = 8
 	hint := Meant(config.Nearest(name, known))
-	if hint == "" && len(known) > 0 {
-		if more := len(known) - mostNamed; more > 0 {
-			known = append(slices.Clone(known[:mostNamed]), fmt.Sprintf("%d more", more))
+	if hint == "" {
+		if more := len(known) - most; more > 0 {
+			known = append(known[:most:most], fmt.Sprintf("%d more", more))
 		}
 		hint = "; allowed are " + yamltree.AllOf(known)
 	}
