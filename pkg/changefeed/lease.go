@@ -58,13 +58,16 @@ type leaseFields struct {
 	LeaseToken   string          `json:"LeaseToken"`
 	PartitionID  string          `json:"PartitionId"`
 	Owner        string          `json:"Owner"`
-	Continuation any             `json:"ContinuationToken"`
+	Continuation string          `json:"ContinuationToken"`
 	Timestamp    any             `json:"timestamp"`
 	Version      json.RawMessage `json:"version"`
-	FeedRange    json.RawMessage `json:"FeedRange"` // Java writes feedRange, which encoding/json matches too
-	Mode         any             `json:"Mode"`
+	FeedRange    feedRange       `json:"FeedRange"` // Java writes feedRange, which encoding/json matches too
+	Mode         string          `json:"Mode"`
 	TS           int64           `json:"_ts"`
 }
+
+// feedRange is part of a container; one of another kind than a Range has none.
+type feedRange struct{ Range *Range }
 
 // ErrNotALease is wrapped by the errors of ParseLease: a document has the id of a lease and cannot
 // be read as one.
@@ -92,29 +95,25 @@ func ParseLease(document []byte) (Lease, error) {
 
 func parseLease(document []byte) (Lease, error) {
 	var d leaseFields
-	if err := json.Unmarshal(document, &d); err != nil {
-		return Lease{ID: d.ID}, err
-	}
-	token, mode := cmp.Or(d.LeaseToken, d.PartitionID), fmt.Sprint(d.Mode)
+	err := json.Unmarshal(document, &d) // has read the rest if one property is of another type
+	token := cmp.Or(d.LeaseToken, d.PartitionID)
 	l := Lease{
 		ID: d.ID, TS: d.TS, Time: leaseTime(d.Timestamp, d.TS), Owner: shown(d.Owner), Token: shown(token),
-		V2: d.LeaseToken == "" && token != "", Mode: ParseMode(mode),
+		V2: d.LeaseToken == "" && token != "", Mode: ParseMode(d.Mode),
 	}
-	continuation, ok := d.Continuation.(string)
 	switch {
+	case err != nil:
+		return l, err
 	case token == "":
 		return l, errors.New("it has neither LeaseToken nor PartitionId")
 	case token != l.Token:
 		return l, fmt.Errorf("its token is longer than %d bytes, or holds characters that cannot be seen", maxName)
-	case !ok && d.Continuation != nil:
-		return l, errors.New("its ContinuationToken is not a string")
-	case len(continuation) > maxContinuation:
+	case len(d.Continuation) > maxContinuation:
 		return l, fmt.Errorf("its ContinuationToken is longer than %d bytes", maxContinuation)
 	}
-	l.Continuation = continuation
-	var feed struct{ Range *Range }
-	if json.Unmarshal(d.FeedRange, &feed) == nil && feed.Range.valid() {
-		l.Bounds = feed.Range
+	l.Continuation = d.Continuation
+	if d.FeedRange.Range.valid() {
+		l.Bounds = d.FeedRange.Range
 	}
 	// The discriminator of the .NET SDK (DocumentServiceLeaseConverter.cs): 1 is an EPK lease,
 	// anything else a PK-range lease.

@@ -30,10 +30,10 @@ var (
 	errSyntax      = errors.New("its JSON is broken")
 )
 
-// ReadPage reads a page from the body of an answer with status 200, to its end. It keeps no
-// document: a page of a document of 2 MB takes as much memory as one of 100 bytes. The error says
-// that the body is not a whole page of a change feed: empty, cut short, without a list of Documents,
-// or with a _count that contradicts the list. Then nothing is known.
+// ReadPage reads a page of a feed or of a query from the body of an answer with status 200, to its end.
+// It keeps no document: a page of a document of 2 MB takes as much memory as one of 100 bytes. The error
+// says that the body is not a whole page: empty, cut short, without a list of Documents, or with a _count
+// that contradicts the list. Then nothing is known.
 func ReadPage(body io.Reader, mode Mode) (Page, error) {
 	in := pageBuffers.Get().(*bufio.Reader)
 	in.Reset(body)
@@ -45,7 +45,7 @@ func ReadPage(body io.Reader, mode Mode) (Page, error) {
 		r.err = errors.New("it ends too early")
 	}
 	if r.err != nil {
-		return Page{}, fmt.Errorf("the answer is not a page of a change feed: %w", r.err)
+		return Page{}, fmt.Errorf("the answer is not a page of documents: %w", r.err)
 	}
 	return page, nil
 }

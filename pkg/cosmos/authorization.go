@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,17 +24,15 @@ import (
 type authorization struct {
 	key    []byte
 	bearer policy.Policy // azcore's, which keeps and renews the token; nil if the key signs
-	last   atomic.Pointer[signature]
+
+	mu         sync.Mutex
+	second     int64               // of the date
+	date       []string            // as it stands in the headers, which share it
+	signatures map[target][]string // of that second: a tick makes thousands of requests with few targets
 }
 
-// signature is that of a request, and of all others for the same path in the same second: a tick makes
-// thousands of them. No path is one of names and one of RIDs. Date and value are shared as they stand in
-// the headers.
-type signature struct {
-	method, path string
-	second       int64
-	date, value  []string
-}
+// target is what a signature is for, with the date. No path is one of names and one of RIDs.
+type target struct{ method, path string }
 
 // newBearer allows a token in clear text to a stand-in on this machine, and nowhere else.
 func newBearer(identity azcore.TokenCredential, endpoint *url.URL) policy.Policy {
@@ -65,19 +64,20 @@ func (cosmosToken) Do(r *policy.Request) (*http.Response, error) {
 
 // sign sets the date of a request, and its signature if there is a key.
 func (a *authorization) sign(r *http.Request) {
-	now := time.Now()
-	last := a.last.Load()
-	if last == nil || last.second != now.Unix() || last.path != r.URL.Path || last.method != r.Method {
-		last = &signature{r.Method, r.URL.Path, now.Unix(), []string{now.UTC().Format(http.TimeFormat)}, nil}
-		if a.bearer == nil {
-			last.value = []string{a.signature(r, last.date[0])}
-		}
-		a.last.Store(last)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := time.Now(); now.Unix() != a.second {
+		a.second, a.date, a.signatures = now.Unix(), []string{now.UTC().Format(http.TimeFormat)}, make(map[target][]string)
 	}
-	r.Header["X-Ms-Date"] = last.date
-	if a.bearer == nil {
-		r.Header["Authorization"] = last.value
+	r.Header["X-Ms-Date"] = a.date
+	if a.bearer != nil {
+		return
 	}
+	t := target{r.Method, r.URL.Path}
+	if a.signatures[t] == nil {
+		a.signatures[t] = []string{a.signature(r, a.date[0])}
+	}
+	r.Header["Authorization"] = a.signatures[t]
 }
 
 // signature is the HMAC-SHA256 of verb, resource type, resource link and date, each on a line of its own

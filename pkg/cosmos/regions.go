@@ -159,9 +159,11 @@ func (t *router) Do(r *http.Request) (*http.Response, error) {
 	for i := 0; ; i++ {
 		endpoint, last := route[i], i == len(route)-1
 		// Neither a signature nor a token covers the host.
-		there := *r.URL
-		there.Scheme, there.Host, _ = strings.Cut(endpoint, "://")
-		r.URL, r.Host = &there, ""
+		if scheme, host, _ := strings.Cut(endpoint, "://"); r.URL.Scheme != scheme || r.URL.Host != host {
+			there := *r.URL
+			there.Scheme, there.Host = scheme, host
+			r.URL, r.Host = &there, ""
+		}
 		c.retries, c.timeout = failoverRetries, failoverTimeout
 		if last {
 			c.retries, c.timeout = retries, 0

@@ -13,6 +13,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
 // whole lets through what the service would answer, and nothing else: azcosmos takes `{}`, an empty body
@@ -79,28 +81,31 @@ type resource struct {
 // of a list.
 func check(path string, body []byte) error {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
-	if segments[0] == "" {
+	kind := segments[len(segments)-1]
+	switch {
+	case segments[0] == "":
 		return nil // the account's description, of which nothing is needed
+	case kind == "docs":
+		_, err := changefeed.ReadPage(bytes.NewReader(body), changefeed.Incremental) // takes half the CPU of encoding/json
+		return err
+	case len(segments)%2 == 0:
+		kind = "" // no list
 	}
 	var page struct {
 		resource
-		Documents, Databases, DocumentCollections, PartitionKeyRanges, Offers []resource
+		Databases, DocumentCollections, PartitionKeyRanges, Offers []resource
 
 		Count *int `json:"_count"`
 	}
 	if err := json.Unmarshal(body, &page); err != nil {
 		return err
 	}
-	kind := segments[len(segments)-1]
-	if len(segments)%2 == 0 {
-		kind = "" // no list
-	}
 	list := map[string]struct {
 		name  string
 		items []resource
 	}{
 		"": {"", []resource{page.resource}}, "dbs": {"Databases", page.Databases}, "colls": {"DocumentCollections", page.DocumentCollections},
-		"docs": {"Documents", page.Documents}, "pkranges": {"PartitionKeyRanges", page.PartitionKeyRanges}, "offers": {"Offers", page.Offers},
+		"pkranges": {"PartitionKeyRanges", page.PartitionKeyRanges}, "offers": {"Offers", page.Offers},
 	}[kind]
 	switch {
 	case list.items == nil:
