@@ -73,7 +73,7 @@ func Decide(in Input) Outcome {
 		next.Asked = in.asked(c.replicas)
 		next.Changes = in.changes(c.replicas)
 	}
-	return Outcome{Decision: in.conclude(c, t), Memory: next}
+	return Outcome{Decision: in.Memory.conclude(in.Now, c, t), Memory: next}
 }
 
 // count is the result of the steps so far. A step takes one and returns the next.
@@ -190,12 +190,12 @@ func (in Input) asked(replicas int) time.Time {
 	return in.Memory.Asked
 }
 
-// conclude makes the Decision.
-func (in Input) conclude(c count, t trail) *Decision {
-	d := &Decision{Time: in.Now, Replicas: c.replicas, Direction: None, Active: c.active, MetricValue: c.metric, Reasons: t}
-	current, known := in.current()
-	if known {
-		d.Previous = &current
+// conclude makes the Decision that follows the remembered one.
+func (m Memory) conclude(now time.Time, c count, t trail) *Decision {
+	d := &Decision{Time: now, Replicas: c.replicas, Previous: m.Replicas, Direction: None, Active: c.active, MetricValue: c.metric, Reasons: t}
+	current := 0
+	if m.Replicas != nil {
+		current = *m.Replicas
 	}
 	switch {
 	case c.replicas > current:

@@ -1,9 +1,6 @@
 package scaling
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // GroupPolicy says how to scale a group: processors that run in one deployment.
 type GroupPolicy struct {
@@ -34,7 +31,8 @@ type Member struct {
 // Of the Memory, only Replicas, Active and MetricValue are used. A group has no threshold: its
 // metricValue is the number of replicas, for a scaler whose target is 1.
 func Group(now time.Time, members []Member, policy GroupPolicy, memory Memory) (*Decision, Memory) {
-	replicas, active, undecided, top := 0, false, 0, -1
+	var c count
+	undecided, top := 0, -1
 	for i, m := range members {
 		if m.Replicas == nil {
 			if !m.Paused {
@@ -42,49 +40,37 @@ func Group(now time.Time, members []Member, policy GroupPolicy, memory Memory) (
 			}
 			continue
 		}
-		active = active || m.Active
-		if top < 0 || *m.Replicas > replicas {
-			replicas, top = *m.Replicas, i
+		c.active = c.active || m.Active
+		if top < 0 || *m.Replicas > c.replicas {
+			c.replicas, top = *m.Replicas, i
 		}
 	}
-	var reasons []Reason
-	because := func(step, why string, args ...any) {
-		reasons = append(reasons, Reason{Step: step, Replicas: replicas, Why: fmt.Sprintf(why, args...)})
-	}
+	var t trail
 	switch {
-	case top < 0, undecided > 0 && memory.Replicas == nil && replicas == 0:
+	case top < 0, undecided > 0 && memory.Replicas == nil && c.replicas == 0:
 		return nil, memory
 	case members[top].Held || members[top].Paused:
-		because("group", "%s holds its last decision, the highest of %d members", members[top].Processor, len(members))
+		t.take(c, because("group", "%s holds its last decision, the highest of %d members", members[top].Processor, len(members)))
 	default:
-		because("group", "%s asks for the most of %d members", members[top].Processor, len(members))
+		t.take(c, because("group", "%s asks for the most of %d members", members[top].Processor, len(members)))
 	}
 	if last := memory.Replicas; undecided > 0 && last != nil {
-		active = active || memory.Active
-		if replicas < *last {
-			replicas = *last
-			because("incomplete", "%d of %d members are unknown: no scale-in from %d", undecided, len(members), *last)
+		c.active = c.active || memory.Active
+		if c.replicas < *last {
+			c.replicas = *last
+			t.take(c, because("incomplete", "%d of %d members are unknown: no scale-in from %d", undecided, len(members), *last))
 		}
 	}
-	if limit := policy.MaxReplicas; limit != nil && replicas > *limit {
-		replicas = *limit
-		because("clamp", "maxReplicaCount of the group is %d", *limit)
+	if limit := policy.MaxReplicas; limit != nil && c.replicas > *limit {
+		c.replicas = *limit
+		t.take(c, because("clamp", "maxReplicaCount of the group is %d", *limit))
 	}
-	if replicas < policy.MinReplicas {
-		replicas = policy.MinReplicas
-		because("clamp", "minReplicaCount of the group is %d", policy.MinReplicas)
+	if c.replicas < policy.MinReplicas {
+		c.replicas = policy.MinReplicas
+		t.take(c, because("clamp", "minReplicaCount of the group is %d", policy.MinReplicas))
 	}
-	d := &Decision{Time: now, Replicas: replicas, Previous: memory.Replicas, Direction: None, Active: active, MetricValue: int64(replicas), Reasons: reasons}
-	current := 0
-	if d.Previous != nil {
-		current = *d.Previous
-	}
-	switch {
-	case replicas > current:
-		d.Direction = Out
-	case replicas < current:
-		d.Direction = In
-	}
-	memory.Replicas, memory.Active, memory.MetricValue = &replicas, active, d.MetricValue
+	c.metric = int64(c.replicas)
+	d := memory.conclude(now, c, t)
+	memory.Replicas, memory.Active, memory.MetricValue = &c.replicas, c.active, c.metric
 	return d, memory
 }

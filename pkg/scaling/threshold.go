@@ -94,7 +94,7 @@ func (in Input) size(m measurement, c count) sizing.Answer {
 	if limit := in.Policy.MaxReplicas; limit != nil {
 		most = min(most, *limit)
 	}
-	return sizing.Rates{}.Size(sizing.Input{
+	return sizing.Size(sizing.Input{
 		Now: in.Now, Lag: m.lag, Replicas: current, Owners: m.owners, MaxReplicas: most, Threshold: c.replicas, Capacity: in.Memory.DrainPerReplica,
 		CatchUpWithin: in.Policy.CatchUpWithin, Even: in.Policy.EvenPartitions, LeaseExpiration: in.Policy.Health.LeaseExpiration, Partial: m.gaps != "",
 		Memory: in.Memory.Sizing,

@@ -3,7 +3,7 @@
 //
 // It measures three things from poll to poll (measure.go): the arrivals, the capacity of a replica,
 // and the backlog. This file turns them into a count. It is pure: it imports the domain, and no
-// policies, events or stores. Start with [Rates.Size].
+// policies, events or stores. Start with [Size].
 //
 // The package is internal to the program: its API may change in any release.
 package sizing
@@ -51,12 +51,6 @@ const (
 	notAgain  = 15 * time.Minute // how long a scale-out that did not help is not repeated
 )
 
-// Strategy computes how many replicas a processor needs. It is deterministic and does not change
-// its Input.
-type Strategy interface {
-	Size(Input) Answer
-}
-
 // Input is everything that a size depends on. Rates are in LSNs per second.
 type Input struct {
 	Now time.Time
@@ -93,10 +87,9 @@ type Reason struct {
 	Why      string
 }
 
-// Rates is the Strategy that docs/decide.md describes.
-type Rates struct{}
-
-func (Rates) Size(in Input) Answer {
+// Size computes how many replicas a processor needs, as docs/decide.md describes it. It is
+// deterministic and does not change its Input.
+func Size(in Input) Answer {
 	m := in.Memory
 	if m.Began.IsZero() {
 		m.Began = in.Now
