@@ -11,7 +11,7 @@ import (
 // cooldown takes the step from 1 to zero. pkg/emulator/interop/hpa compares the results with the
 // HPA's own code.
 func (in Input) behavior(c count, tolerated int, recommendations []Recommendation) (count, []Reason) {
-	last, _ := in.current()
+	last, _ := in.Memory.current()
 	current, asked := max(1, last), max(1, c.replicas)
 	rules := in.Policy.Behavior
 	stabilized := rules.stabilize(in.Now, current, tolerated, recommendations)
@@ -53,7 +53,7 @@ func (in Input) tolerate(c count, current, asked int) int {
 func (in Input) recommendations(c count, replicas int) []Recommendation {
 	longest := max(in.Policy.Behavior.ScaleUp.StabilizationWindow, in.Policy.Behavior.ScaleDown.StabilizationWindow)
 	recent := within(in.Memory.Recommendations, in.Now, longest, func(r Recommendation) time.Time { return r.Time })
-	last, decided := in.current()
+	last, decided := in.Memory.current()
 	asleep := last == 0 && !c.active && in.Policy.MinReplicas == 0
 	unmeasured := c.basis == held || c.basis == fallen
 	if longest == 0 || asleep || unmeasured && decided {
@@ -124,7 +124,7 @@ func (r Rules) limit(now time.Time, current, direction int, changes []Change) in
 // changes returns the remembered changes of replicas and this one, without those older than every
 // period. The step between zero and one is left out, since the HPA does not take it.
 func (in Input) changes(replicas int) []Change {
-	current, _ := in.current()
+	current, _ := in.Memory.current()
 	delta := max(1, replicas) - max(1, current)
 	longest := time.Duration(0)
 	for _, p := range slices.Concat(in.Policy.Behavior.ScaleUp.Policies, in.Policy.Behavior.ScaleDown.Policies) {
@@ -144,7 +144,7 @@ func (in Input) cooldown(c count) (count, []Reason) {
 	if c.active || in.Policy.MinReplicas > 0 {
 		return c, nil
 	}
-	current, known := in.current()
+	current, known := in.Memory.current()
 	idle := in.Now.Sub(in.Memory.LastActive)
 	switch {
 	case known && current == 0:

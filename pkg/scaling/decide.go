@@ -58,7 +58,7 @@ func Decide(in Input) Outcome {
 		return Outcome{Memory: next}
 	}
 	asked := c.replicas
-	current, _ := in.current()
+	current, _ := in.Memory.current()
 	tolerated := in.tolerate(c, max(1, current), max(1, c.replicas))
 	next.Recommendations = in.recommendations(c, tolerated)
 	c = t.take(in.behavior(c, tolerated, next.Recommendations))
@@ -139,11 +139,11 @@ func because(step, why string, args ...any) []Reason {
 }
 
 // current returns the last decision, and whether there was one.
-func (in Input) current() (int, bool) {
-	if in.Memory.Replicas == nil {
+func (m Memory) current() (int, bool) {
+	if m.Replicas == nil {
 		return 0, false
 	}
-	return *in.Memory.Replicas, true
+	return *m.Replicas, true
 }
 
 // clamp is step 10 of docs/decide.md. It first caps the count at the number of partitions, but not
@@ -151,21 +151,22 @@ func (in Input) current() (int, bool) {
 // and maxReplicaCount, which always hold. asked is the count after steps 1 to 8.
 func (in Input) clamp(m measurement, c count, asked int) (count, []Reason) {
 	var why []Reason
+	to := func(replicas int, format string, args ...any) {
+		c.replicas = replicas
+		why = append(why, Reason{Step: "clamp", Replicas: replicas, Why: fmt.Sprintf(format, args...)})
+	}
 	useful := m.partitions
-	if current, _ := in.current(); c.basis.refusesScaleIn() {
+	if current, _ := in.Memory.current(); c.basis.refusesScaleIn() {
 		useful = max(useful, current)
 	}
 	if m.partitions > 0 && c.replicas > useful {
-		c.replicas = useful
-		why = append(why, Reason{"clamp", useful, fmt.Sprintf("more replicas than %d partitions have nothing to do", m.partitions)})
+		to(useful, "more replicas than %d partitions have nothing to do", m.partitions)
 	}
 	if limit := in.Policy.MaxReplicas; limit != nil && c.replicas > *limit {
-		c.replicas = *limit
-		why = append(why, Reason{"clamp", *limit, fmt.Sprintf("maxReplicaCount is %d", *limit)})
+		to(*limit, "maxReplicaCount is %d", *limit)
 	}
 	if least := in.Policy.MinReplicas; c.replicas < least || c.replicas == least && asked < least {
-		c.replicas = least
-		why = append(why, Reason{"clamp", least, fmt.Sprintf("minReplicaCount is %d", least)})
+		to(least, "minReplicaCount is %d", least)
 	}
 	return c, why
 }
@@ -181,7 +182,7 @@ func (in Input) paused(c count) (count, []Reason) {
 // asked returns since when decisions ask for replicas, for [Memory]; zero if this one asks for
 // none.
 func (in Input) asked(replicas int) time.Time {
-	switch current, _ := in.current(); {
+	switch current, _ := in.Memory.current(); {
 	case replicas == 0:
 		return time.Time{}
 	case current == 0:
@@ -193,11 +194,7 @@ func (in Input) asked(replicas int) time.Time {
 // conclude makes the Decision that follows the remembered one.
 func (m Memory) conclude(now time.Time, c count, t trail) *Decision {
 	d := &Decision{Time: now, Replicas: c.replicas, Previous: m.Replicas, Direction: None, Active: c.active, MetricValue: c.metric, Reasons: t}
-	current := 0
-	if m.Replicas != nil {
-		current = *m.Replicas
-	}
-	switch {
+	switch current, _ := m.current(); {
 	case c.replicas > current:
 		d.Direction = Out
 	case c.replicas < current:

@@ -1,6 +1,10 @@
 package scaling
 
-import "time"
+import (
+	"time"
+
+	"github.com/feedscale/feedscale/pkg/scaling/sizing"
+)
 
 // Direction says in which direction a decision changes the replicas.
 type Direction string
@@ -12,13 +16,8 @@ const (
 	None Direction = "none"
 )
 
-// Reason is one step of a decision: its name in docs/decide.md, the replicas after it, and a
-// sentence for the operator.
-type Reason struct {
-	Step     string `json:"step"`
-	Replicas int    `json:"replicas"`
-	Why      string `json:"why"`
-}
+// Reason is one step of a decision. Package sizing has some of its own.
+type Reason = sizing.Reason
 
 // Decision says how many replicas a processor needs, and why.
 type Decision struct {

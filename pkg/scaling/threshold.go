@@ -89,7 +89,7 @@ func (m measurement) wakeReason() string {
 // size runs step 3's measurements at every poll, so that the rates are known when step 3 needs
 // them.
 func (in Input) size(m measurement, c count) sizing.Answer {
-	current, _ := in.current()
+	current, _ := in.Memory.current()
 	most := m.partitions
 	if limit := in.Policy.MaxReplicas; limit != nil {
 		most = min(most, *limit)
@@ -115,11 +115,7 @@ func (in Input) sizing(c count, a sizing.Answer) (count, []Reason) {
 		return c, nil
 	}
 	c.replicas, c.usage = a.Replicas, usage{float64(a.Replicas), 1}
-	var why []Reason
-	for _, r := range a.Reasons {
-		why = append(why, Reason(r))
-	}
-	return c, why
+	return c, a.Reasons
 }
 
 // ageTolerance is the fraction by which the age may exceed its limit before step 4 acts.
@@ -223,7 +219,7 @@ func even(n, partitions int) int {
 // and the lag does not fall, since more replicas would share the same throttled request units. It
 // never scales in. It lets a processor wake from zero, and schedules raise the count.
 func (in Input) throughput(m measurement, c count) (count, []Reason) {
-	current, known := in.current()
+	current, known := in.Memory.current()
 	if in.Limit == nil || !known || current == 0 || !c.active || in.Limit.LagBefore == nil || m.all < *in.Limit.LagBefore {
 		return c, nil
 	}

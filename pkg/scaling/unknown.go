@@ -13,7 +13,7 @@ func (in Input) incomplete(m measurement, c count) (count, []Reason) {
 	if c.basis != partial {
 		return in.uncertain(m, c)
 	}
-	current, known := in.current()
+	current, known := in.Memory.current()
 	if !known {
 		if !c.active {
 			c.basis = nothing
@@ -39,7 +39,7 @@ func (in Input) incomplete(m measurement, c count) (count, []Reason) {
 // uncertain is the other part of step 7: while earlier readings replace unknown partitions, the
 // replicas may go down, but not to zero.
 func (in Input) uncertain(m measurement, c count) (count, []Reason) {
-	if current, _ := in.current(); !m.unsure || current == 0 || c.active {
+	if current, _ := in.Memory.current(); !m.unsure || current == 0 || c.active {
 		return c, nil
 	}
 	if c.active = in.Memory.Active; c.active {
@@ -64,7 +64,7 @@ func (m Memory) hold(step, why string) (count, []Reason) {
 // measured. Up to failureThreshold failed polls in a row, the last decision holds. After that, the
 // fallback applies, as in KEDA.
 func (in Input) failure(m measurement, failures int) (count, []Reason) {
-	current, known := in.current()
+	current, known := in.Memory.current()
 	fallback := in.Policy.Fallback
 	if failures <= fallback.FailureThreshold {
 		return in.Memory.hold("failure", fmt.Sprintf("poll %d of %d that may fail: the last decision holds", failures, fallback.FailureThreshold))

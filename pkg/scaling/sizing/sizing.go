@@ -80,11 +80,12 @@ type Answer struct {
 	Memory   Memory
 }
 
-// Reason is one step that changed the count, with the replicas after it.
+// Reason is one step of a decision: its name in docs/decide.md, the replicas after it, and a
+// sentence for the operator.
 type Reason struct {
-	Step     string
-	Replicas int
-	Why      string
+	Step     string `json:"step"`
+	Replicas int    `json:"replicas"`
+	Why      string `json:"why"`
 }
 
 // Size computes how many replicas a processor needs, as docs/decide.md describes it. It is
