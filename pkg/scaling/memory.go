@@ -50,7 +50,8 @@ type Change struct {
 }
 
 // Until returns the memory with each time after now set to now. Otherwise a clock that was ahead
-// would hold a window open, or delay a cooldown, until that time comes.
+// would hold a window open, or delay a cooldown, until that time comes. The rates are measured anew,
+// since the spans between their times are wrong; what a replica does is kept as a lower bound.
 func (m Memory) Until(now time.Time) Memory {
 	m.Recommendations, m.Changes = slices.Clone(m.Recommendations), slices.Clone(m.Changes)
 	times := []*time.Time{&m.LastActive, &m.Asked}
@@ -65,7 +66,9 @@ func (m Memory) Until(now time.Time) Memory {
 			*t = now
 		}
 	}
-	m.Sizing = m.Sizing.Until(now)
+	if m.Sizing.Time.After(now) {
+		m.Sizing = sizing.Memory{}
+	}
 	return m
 }
 

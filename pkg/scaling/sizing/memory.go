@@ -63,23 +63,3 @@ type ScaleOut struct {
 	// until when it is not repeated; zero = it helped, or is not judged yet
 	Until time.Time `json:"until,omitzero"`
 }
-
-// Until returns the memory with each time after now set to now, for a clock that was ahead. Windows
-// that began after now are forgotten.
-func (m Memory) Until(now time.Time) Memory {
-	clamp := func(times ...*time.Time) {
-		for _, t := range times {
-			if t.After(now) {
-				*t = now
-			}
-		}
-	}
-	clamp(&m.Began, &m.Time, &m.ProvenAt, &m.Enough, &m.ScaleOut.At, &m.ScaleOut.Until)
-	partitions := make(map[string]Partition, len(m.Partitions))
-	for lease, p := range m.Partitions {
-		clamp(&p.Time, &p.Waits)
-		partitions[lease] = p
-	}
-	m.Owners, m.Partitions = nil, partitions
-	return m
-}
