@@ -3,6 +3,8 @@ package scaling
 import (
 	"time"
 
+	"github.com/robfig/cron/v3"
+
 	"github.com/feedscale/feedscale/pkg/health"
 )
 
@@ -118,12 +120,6 @@ const (
 // the next End comes before the next Start.
 type Schedule struct {
 	Location        *time.Location
-	Start, End      Cron
+	Start, End      cron.Schedule
 	DesiredReplicas int
-}
-
-// Cron returns the next time after t, in t's location, at which a cron expression fires.
-// *cron.SpecSchedule of robfig/cron/v3 implements it.
-type Cron interface {
-	Next(t time.Time) time.Time
 }
