@@ -124,7 +124,9 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 		if second%part == 0 {
 			r.Series = append(r.Series, Point{At: time.Duration(second) * time.Second})
 		}
-		r.Series[len(r.Series)-1].raise(p)
+		point := &r.Series[len(r.Series)-1]
+		point.Lag, point.Age = max(point.Lag, p.Lag), max(point.Age, p.Age)
+		point.Desired, point.Working = max(point.Desired, p.Desired), max(point.Working, p.Working)
 	}
 	slices.Sort(ages)
 	r.MaxAge, r.P99Age = ages[seconds-1], ages[(99*seconds+99)/100-1]
@@ -132,10 +134,4 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	r.Arrived, r.Left = t.Transactions(), f.pending
 	r.Processed = r.Arrived - r.Left
 	return r
-}
-
-// raise takes in another second.
-func (p *Point) raise(o Point) {
-	p.Lag, p.Age = max(p.Lag, o.Lag), max(p.Age, o.Age)
-	p.Desired, p.Working = max(p.Desired, o.Desired), max(p.Working, o.Working)
 }
