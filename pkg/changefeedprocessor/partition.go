@@ -87,12 +87,11 @@ func (p *partition) finish(err error) error {
 		p.failed(p.token, err)
 	}
 	released := p.change(p.owning, func(l *changefeed.Record) { p.leases.Own(l, "") })
+	p.released = released == nil || p.lost(released)
 	switch {
 	case released == nil:
-		p.released = true
 		return err
-	case p.lost(released):
-		p.released = true
+	case p.released:
 		return ErrLeaseLost
 	}
 	p.failed(p.token, released)
@@ -173,9 +172,7 @@ func (p *partition) follow() error {
 		if err != nil {
 			return err
 		}
-		if idle > 0 {
-			pause(p.holding, idle)
-		}
+		pause(p.holding, idle)
 	}
 	return nil
 }

@@ -298,10 +298,6 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 	reading.Wait()
 }
 
-// forget drops the properties of a container, so that they are read again. A container to whose RID
-// no lease belongs may have been deleted and created again under the same name.
-func (e *Estimator) forget(s source) { e.containers.Delete(s) }
-
 // queryLeases reads the leases of processors that share a lease container with one query, and
 // selects those of each processor. A lease container that does not exist holds no leases. A query
 // that fails says nothing of the containers: what is remembered of them stays.
@@ -345,7 +341,7 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 			m.leases[i].LeaseDocument = d
 		}
 		if err == nil && len(selected) == 0 {
-			t.forget(m.source())
+			t.containers.Delete(m.source()) // it may have been deleted and created again: its RID is read again
 			m.nearest = t.look(ctx, m).nearest(m)
 		}
 	}

@@ -44,7 +44,7 @@ func (t *tick) lookUpAgain(ctx context.Context, affected []*measured) {
 	if len(affected) == 0 {
 		return
 	}
-	t.forget(affected[0].source())
+	t.containers.Delete(affected[0].source())
 	t.identify(ctx, affected)
 	t.queryLeases(ctx, affected)
 	t.readFeeds(ctx, affected)

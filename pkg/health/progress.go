@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -65,7 +66,8 @@ func (in Input) progress(p *changefeed.Partition, last Progress) Progress {
 	next.Rewound, next.Unknown, next.UnknownSince = in.rewound(p, last), 0, time.Time{}
 	next.Time, next.SessionLSN, next.CheckpointLSN = last.Time, last.SessionLSN, last.CheckpointLSN
 	if !p.Carried() {
-		next.Time, next.SessionLSN, next.CheckpointLSN = in.Lag.Time, zeroIfNil(p.SessionLSN), zeroIfNil(p.CheckpointLSN)
+		next.Time = in.Lag.Time
+		next.SessionLSN, next.CheckpointLSN = *cmp.Or(p.SessionLSN, new(int64)), *cmp.Or(p.CheckpointLSN, new(int64))
 	}
 	switch {
 	case !next.Pending:
@@ -75,13 +77,6 @@ func (in Input) progress(p *changefeed.Partition, last Progress) Progress {
 		next.Quiet = in.Now
 	}
 	return next
-}
-
-func zeroIfNil(lsn *int64) int64 {
-	if lsn == nil {
-		return 0
-	}
-	return *lsn
 }
 
 // unmeasured returns the Progress after a poll that could not measure the partition. The time since the poll
