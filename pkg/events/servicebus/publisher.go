@@ -87,8 +87,9 @@ func (p *Publisher) Publish(ctx context.Context, body []byte) error {
 // Send sends a message that is no scale event, in the way of Publish. Of several messages with one id, a
 // queue that detects duplicates takes the first. The time to live is at least 1 ms.
 func (p *Publisher) Send(ctx context.Context, id string, body []byte, timeToLive time.Duration) error {
-	timeToLive, contentType := min(timeToLive, maxTimeToLive), "application/json"
-	return p.deliver(ctx, &azservicebus.Message{Body: body, MessageID: &id, ContentType: &contentType, TimeToLive: &timeToLive}, "sending message "+id)
+	return p.deliver(ctx, &azservicebus.Message{
+		Body: body, MessageID: &id, ContentType: new("application/json"), TimeToLive: new(min(timeToLive, maxTimeToLive)),
+	}, "sending message "+id)
 }
 
 // deliver sends a message, and tries again until the tries are used up.
@@ -109,7 +110,6 @@ func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, 
 // newMessage returns the message of an event (docs/scale-events.md). It has no property for a name that the
 // event does not have.
 func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
-	id, subject, eventType, contentType := e.ID(), e.Subject(), events.Type, events.ContentType
 	properties := map[string]any{
 		"epoch":           e.Epoch,
 		"sequence":        e.Sequence,
@@ -122,8 +122,8 @@ func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 		properties["processor"] = e.Processor
 	}
 	return &azservicebus.Message{
-		Body: body, MessageID: &id, SessionID: &subject, Subject: &eventType, ContentType: &contentType,
-		ApplicationProperties: properties,
+		Body: body, MessageID: new(e.ID()), SessionID: new(e.Subject()), Subject: new(events.Type),
+		ContentType: new(events.ContentType), ApplicationProperties: properties,
 	}
 }
 
@@ -131,10 +131,7 @@ func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 // the service refused, and events.ErrUnreachable if it did not answer.
 func (p *Publisher) Probe(ctx context.Context) error {
 	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error { return l.Send(ctx, 0) })
-	if err != nil {
-		return p.queue.explain(err, 1)
-	}
-	return nil
+	return p.queue.explain(err, 1)
 }
 
 // Entity is what a Publisher sends to.

@@ -122,9 +122,13 @@ func refusesMessage(err error) bool {
 		!errors.As(err, new(*amqp.LinkError)) && !errors.As(err, new(*amqp.SessionError)) && !errors.As(err, new(*amqp.ConnError))
 }
 
-// explain says in one sentence what is wrong and what to do; it returns a *Refusal if the service refused.
+// explain says in one sentence what is wrong and what to do; it returns a *Refusal if the service refused, and
+// nil for no error.
 // It leaves out what the broker says of keys and tokens, which may repeat them.
 func (q queue) explain(err error, tries int) error {
+	if err == nil {
+		return nil
+	}
 	if r := q.refusal(err); r != nil {
 		return r
 	}

@@ -244,9 +244,6 @@ func (q *signalQueue) count(ctx context.Context, wanted int) (present []int64, e
 // it could.
 func (q *signalQueue) send(ctx context.Context, missing int) error {
 	err := q.connection.use(ctx, q.try, func(ctx context.Context, l SignalLink) error { return l.Send(ctx, missing) })
-	if err == nil {
-		return nil
-	}
 	to := q.queue
 	to.sends = true
 	return to.explain(err, 1)
