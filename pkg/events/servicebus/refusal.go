@@ -123,8 +123,7 @@ func refusesMessage(err error) bool {
 }
 
 // explain says in one sentence what is wrong and what to do; it returns a *Refusal if the service refused, and
-// nil for no error.
-// It leaves out what the broker says of keys and tokens, which may repeat them.
+// nil for no error. It leaves out what the broker says of keys and tokens, which may repeat them.
 func (q queue) explain(err error, tries int) error {
 	if err == nil {
 		return nil
