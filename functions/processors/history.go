@@ -83,7 +83,7 @@ func (h *Handler) read(ctx context.Context, name string, since, until time.Time,
 // asked for is known.
 func (h *Handler) between(r *http.Request) (since, until time.Time, err error) {
 	if name := r.PathValue("name"); !h.Knows(name) {
-		return since, until, report.UnknownName(name)
+		return since, until, h.Unknown(name)
 	}
 	if until, err = h.time(r, "until", h.Now().UTC()); err != nil {
 		return since, until, err

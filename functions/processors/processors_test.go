@@ -176,6 +176,7 @@ func TestAHistoryIsOfTheLastDayOrOfTheTimesThatAreAsked(t *testing.T) {
 		}
 	}
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/nobody/history"+day), http.StatusNotFound, "nobody")
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/order/history"+day), http.StatusNotFound, "did you mean orders?")
 }
 
 func TestOneStateThatCannotBeReadIsRefusedAndInTheListAnEntryWithItsError(t *testing.T) {

@@ -135,5 +135,3 @@ func TestMaxChangeAge(t *testing.T) {
 		}
 	})
 }
-
-// 1,800 changes in 100 s, but in the last 20 s 1,000 arrived and 200 were processed.

@@ -86,7 +86,7 @@ func (o *Overview) shown(s *slot, found report.Lookup, now time.Time) report.Loo
 func (o *Overview) Answer(ctx context.Context, name string) (report.Lookup, error) {
 	s := o.find(name)
 	if s == nil {
-		return report.Lookup{}, o.unknown(name)
+		return report.Lookup{}, o.Unknown(name)
 	}
 	found := o.load(ctx, name)
 	if found.Err != nil {
@@ -117,8 +117,9 @@ func (o *Overview) IsGroup(name string) bool {
 	return s != nil && s.kind == group
 }
 
-// unknown is the error of a name that nothing has, with the nearest one that something has.
-func (o *Overview) unknown(name string) error {
+// Unknown is the error of a name that nothing has, with the nearest one that something has. It wraps
+// report.ErrUnknownName.
+func (o *Overview) Unknown(name string) error {
 	var names []string
 	for _, s := range slices.Concat(o.Processors, o.Groups) {
 		names = append(names, s.Name)

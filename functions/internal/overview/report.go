@@ -34,7 +34,7 @@ func (o *Overview) Members(names []string) (members []Subject, err error) {
 	}
 	for _, name := range names {
 		if !o.Knows(name) {
-			return nil, o.unknown(name)
+			return nil, o.Unknown(name)
 		}
 	}
 	for _, p := range o.Processors {
