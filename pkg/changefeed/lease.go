@@ -101,7 +101,10 @@ func parseLease(document []byte) (Lease, error) {
 		ID: d.ID, TS: d.TS, Time: leaseTime(d.Timestamp, d.TS), Owner: shown(d.Owner), Token: shown(token),
 		V2: d.LeaseToken == "" && token != "", Mode: ParseMode(d.Mode),
 	}
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
+	case ok:
+		return l, fmt.Errorf("its %s is a %s, which no SDK writes", wrong.Field, wrong.Value)
 	case err != nil:
 		return l, err
 	case token == "":
