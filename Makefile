@@ -159,7 +159,7 @@ fleet: ## run hosts of Java and Go on one lease container (ROUNDS=200)
 
 .PHONY: mutants
 mutants: ## plant defects in turn: the simulation finds each
-	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(or $(TICKS),40000) -record $(CURDIR)/docs/decisions/0019-deterministic-simulation.md
+	go test -count 1 -v -timeout 0 -run TestEveryMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED) -ticks $(or $(TICKS),120000) -record $(CURDIR)/docs/decisions/0019-deterministic-simulation.md
 	go test -count 1 -v -timeout 0 -run TestEveryHostMutantIsFound ./pkg/emulator/simulation -mutants -seed $(SEED)
 
 .PHONY: fanout
