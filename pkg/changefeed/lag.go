@@ -222,8 +222,8 @@ func (l *ProcessorLag) LiveOwners(now time.Time, expiration time.Duration) *int 
 	return l.owners(now, expiration, false)
 }
 
-// WorkingOwners is LiveOwners and, the last owner of each lease that a handler which throws has released and
-// is about to acquire again. That owner may be gone: a poll seldom sees who has such a lease.
+// WorkingOwners counts what LiveOwners counts, and the last owner of each flapping lease that nobody has at
+// the moment. That owner may be gone: a poll seldom sees who has such a lease.
 func (l *ProcessorLag) WorkingOwners(now time.Time, expiration time.Duration) *int {
 	return l.owners(now, expiration, true)
 }

@@ -66,7 +66,7 @@ type leaseFields struct {
 	TS           int64           `json:"_ts"`
 }
 
-// feedRange is part of a container; one of another kind than a Range has none.
+// feedRange says which keys a lease has. It may also be a range id or a partition key: then Range is nil.
 type feedRange struct{ Range *Range }
 
 // ErrNotALease is wrapped by the errors of ParseLease: a document has the id of a lease and cannot
@@ -95,7 +95,7 @@ func ParseLease(document []byte) (Lease, error) {
 
 func parseLease(document []byte) (Lease, error) {
 	var d leaseFields
-	err := json.Unmarshal(document, &d) // has read the rest if one property is of another type
+	err := json.Unmarshal(document, &d) // reads the rest, too, if a property is of another type
 	token := cmp.Or(d.LeaseToken, d.PartitionID)
 	l := Lease{
 		ID: d.ID, TS: d.TS, Time: leaseTime(d.Timestamp, d.TS), Owner: shown(d.Owner), Token: shown(token),
@@ -103,8 +103,8 @@ func parseLease(document []byte) (Lease, error) {
 	}
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
-	case ok:
-		return l, fmt.Errorf("its %s is a %s, which no SDK writes", wrong.Field, wrong.Value)
+	case ok && wrong.Field != "":
+		return l, fmt.Errorf("its %s is of type %s, which no SDK writes", wrong.Field, wrong.Value)
 	case err != nil:
 		return l, err
 	case token == "":

@@ -16,7 +16,7 @@ const (
 	None Direction = "none"
 )
 
-// Reason is one step of a decision. Package sizing has some of its own.
+// Reason is one step of a decision. Package sizing defines it, since sizing has reasons, too.
 type Reason = sizing.Reason
 
 // Decision says how many replicas a processor needs, and why.
