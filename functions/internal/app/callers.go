@@ -16,76 +16,70 @@ const (
 	maxStrangers   = 250   // of these, from one address beyond loopback, where a proxy may stand before everybody
 )
 
-// callers are the open connections of a server.
+// callers are the open connections of a server, the oldest first.
 type callers struct {
-	mu       sync.Mutex
-	open     map[net.Conn]*caller
-	arrivals int
+	mu   sync.Mutex
+	open []*caller
 }
 
 // caller is one connection.
 type caller struct {
+	conn    net.Conn
 	address netip.Addr // with IPv6 that of its network, of which one machine has all addresses
-	arrival int
-	held    bool // it brought the key, or is being answered
+	held    bool       // it brought the key, or is being answered
 }
 
-// connKey is the key of a request's connection in its context.
-type connKey struct{}
+// callerKey is the key of a request's caller in its context.
+type callerKey struct{}
 
 // watch has a server tell of its connections.
 func (c *callers) watch(s *http.Server) {
-	c.open = make(map[net.Conn]*caller)
 	s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		return context.WithValue(ctx, connKey{}, conn)
+		return context.WithValue(ctx, callerKey{}, c.admit(conn))
 	}
 	s.ConnState = func(conn net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			c.admit(conn)
-		case http.StateClosed, http.StateHijacked:
+		if state == http.StateClosed || state == http.StateHijacked {
 			c.mu.Lock()
-			delete(c.open, conn)
-			c.mu.Unlock()
+			defer c.mu.Unlock()
+			c.open = slices.DeleteFunc(c.open, func(o *caller) bool { return o.conn == conn })
 		}
 	}
 }
 
 // admit counts a connection, and closes the oldest one of a stranger if there are too many.
-func (c *callers) admit(conn net.Conn) {
+func (c *callers) admit(conn net.Conn) *caller {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.arrivals++
-	newest := &caller{addressOf(conn), c.arrivals, false}
-	c.open[conn] = newest
-	var strangers, neighbors []net.Conn
-	for other, o := range c.open {
+	newest := &caller{conn: conn, address: addressOf(conn)}
+	c.open = append(c.open, newest)
+	var strangers, neighbors []*caller
+	for _, o := range c.open {
 		if !o.held {
-			strangers = append(strangers, other)
+			strangers = append(strangers, o)
 		}
 		if !o.held && o.address == newest.address {
-			neighbors = append(neighbors, other)
+			neighbors = append(neighbors, o)
 		}
 	}
 	switch {
 	case len(neighbors) > maxStrangers && !newest.address.IsLoopback():
 		strangers = neighbors
 	case len(c.open) <= maxConnections:
-		return
+		return newest
 	}
-	oldest := slices.MinFunc(strangers, func(a, b net.Conn) int { return c.open[a].arrival - c.open[b].arrival })
-	delete(c.open, oldest)
-	oldest.Close()
+	oldest := strangers[0]
+	c.open = slices.DeleteFunc(c.open, func(o *caller) bool { return o == oldest })
+	oldest.conn.Close()
+	return newest
 }
 
 // hold keeps the connection of a request until release, and after that if it brought the key.
 func (c *callers) hold(r *http.Request, hasKey bool) (release func()) {
-	conn, _ := r.Context().Value(connKey{}).(net.Conn)
 	set := func(held bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if caller := c.open[conn]; caller != nil {
-			caller.held = held
+		if of, watched := r.Context().Value(callerKey{}).(*caller); watched {
+			of.held = held
 		}
 	}
 	set(true)
@@ -93,12 +87,10 @@ func (c *callers) hold(r *http.Request, hasKey bool) (release func()) {
 }
 
 func addressOf(conn net.Conn) netip.Addr {
-	tcp, _ := conn.RemoteAddr().(*net.TCPAddr)
-	if tcp == nil {
-		return netip.Addr{}
-	}
-	address := tcp.AddrPort().Addr().Unmap().WithZone("")
-	if network, err := address.Prefix(64); err == nil && address.Is6() && !address.IsLoopback() {
+	at, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // none, if it is not of TCP
+	address := at.Addr().Unmap().WithZone("")
+	if address.Is6() && !address.IsLoopback() {
+		network, _ := address.Prefix(64)
 		return network.Addr()
 	}
 	return address

@@ -41,14 +41,14 @@ func TestStrangersOfOneAddressMakeRoomForEachOther(t *testing.T) {
 			var server http.Server
 			callers.watch(&server)
 			first := &remote{address: c.address}
-			server.ConnState(first, http.StateNew)
+			server.ConnContext(t.Context(), first)
 			for range maxStrangers - 1 {
-				server.ConnState(&remote{address: c.address}, http.StateNew)
+				server.ConnContext(t.Context(), &remote{address: c.address})
 			}
 			if first.closed {
 				t.Fatal("it is closed before there are too many")
 			}
-			server.ConnState(&remote{address: c.next}, http.StateNew)
+			server.ConnContext(t.Context(), &remote{address: c.next})
 			if first.closed != c.closed {
 				t.Errorf("the first of %s is closed: %v", c.address, first.closed)
 			}

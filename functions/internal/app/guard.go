@@ -1,7 +1,6 @@
 package app
 
 import (
-	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
 	"strings"
@@ -46,7 +45,7 @@ func (h *Host) guarded(next http.Handler, c *callers) http.Handler {
 		switch {
 		case local && !config.IsLoopback(r.Host):
 			refuse(w, r, http.StatusForbidden, "only this machine is answered here: ask for 127.0.0.1 or localhost")
-		case key != "" && !isProbe && !isKey(given, key):
+		case key != "" && !isProbe && subtle.ConstantTimeCompare([]byte(given), []byte(key)) == 0:
 			if given != "" {
 				select {
 				case <-time.After(wrongKeyDelay):
@@ -73,10 +72,4 @@ func givenKey(r *http.Request) string {
 		return given
 	}
 	return r.URL.Query().Get(keyParameter)
-}
-
-// isKey compares keys. The time that it takes tells neither the key nor how long it is.
-func isKey(given, key string) bool {
-	ours, theirs := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(ours[:], theirs[:]) == 1
 }
