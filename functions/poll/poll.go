@@ -9,8 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-
-	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // Route is where the host sends an invocation: the name of this folder.
@@ -21,7 +19,7 @@ const maxPayload = 1 << 20
 
 // Handler answers timer invocations.
 type Handler struct {
-	Tick func(context.Context) (report.Tick, error)
+	Tick func(context.Context) error
 	Base context.Context // ends with the process; the host never cancels an invocation
 	Log  *slog.Logger
 }
@@ -34,11 +32,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			} `json:"timer"`
 		}
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxPayload))
-	if err == nil {
-		err = json.Unmarshal(body, &payload)
-	}
-	if err != nil {
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxPayload)).Decode(&payload); err != nil {
 		// The tick matters more than the payload, which only says that it is late.
 		h.Log.Warn("the payload of a timer invocation cannot be read: polling all the same", "error", err.Error())
 	}
@@ -48,15 +42,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	// The request's context says nothing: the host keeps an invocation open until its timeout, and
 	// then kills the process.
-	if _, err := h.Tick(h.Base); err != nil {
+	if err := h.Tick(h.Base); err != nil {
 		// The host shows only the status of a failed invocation.
 		h.Log.Error("the tick failed", "invocation", r.Header.Get("X-Azure-Functions-InvocationId"), "error", err.Error())
 		status = http.StatusInternalServerError
 	}
+	Answer(w, status, h.Log)
+}
+
+// Answer ends an invocation of a function without outputs.
+func Answer(w http.ResponseWriter, status int, log *slog.Logger) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	// An empty body, or another content type, would let the invocation hang or fail.
-	if _, err := io.WriteString(w, `{"Outputs":{},"Logs":[],"ReturnValue":null}`+"\n"); err != nil {
-		h.Log.Warn("the host did not take the answer of a timer invocation", "error", err.Error())
+	if _, err := io.WriteString(w, `{"Outputs":{},"Logs":[],"ReturnValue":null}`); err != nil {
+		log.Warn("the host did not take the answer of an invocation", "error", err.Error())
 	}
 }

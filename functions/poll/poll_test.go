@@ -11,14 +11,13 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/functions/poll"
-	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // TestAnInvocationIsOneTickAndItsAnswerIsWhatTheHostReads holds the answer by which the host ends an
 // invocation: without Outputs, Logs and ReturnValue it would hang.
 func TestAnInvocationIsOneTickAndItsAnswerIsWhatTheHostReads(t *testing.T) {
 	t.Parallel()
-	const answer = `{"Outputs":{},"Logs":[],"ReturnValue":null}` + "\n"
+	const answer = `{"Outputs":{},"Logs":[],"ReturnValue":null}`
 	for _, c := range []struct {
 		rule, payload string
 		err           error
@@ -36,12 +35,12 @@ func TestAnInvocationIsOneTickAndItsAnswerIsWhatTheHostReads(t *testing.T) {
 			type key struct{}
 			base, ticks := context.WithValue(t.Context(), key{}, true), 0
 			var log bytes.Buffer
-			h := poll.Handler{Base: base, Log: slog.New(slog.NewJSONHandler(&log, nil)), Tick: func(ctx context.Context) (report.Tick, error) {
+			h := poll.Handler{Base: base, Log: slog.New(slog.NewJSONHandler(&log, nil)), Tick: func(ctx context.Context) error {
 				ticks++
 				if ctx.Value(key{}) == nil {
 					t.Error("the tick ends with its request, which the host gives up without a word")
 				}
-				return report.Tick{}, c.err
+				return c.err
 			}}
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/poll", strings.NewReader(c.payload))
 			request.Header.Set("X-Azure-Functions-InvocationId", "7")

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/feedscale/feedscale/functions/poll"
 	"github.com/feedscale/feedscale/pkg/poller"
 )
 
@@ -47,11 +48,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else if h.Base.Err() != nil {
 		status = http.StatusServiceUnavailable // this process ends: another one polls what is left
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if _, err := io.WriteString(w, `{"Outputs":{},"Logs":[],"ReturnValue":null}`); err != nil {
-		h.Log.Warn("the host did not take the answer to a shard", "error", err.Error())
-	}
+	poll.Answer(w, status, h.Log)
 }
 
 // read takes the shard out of an invocation, and reports whether it is delivered again. The host

@@ -75,65 +75,57 @@ type App struct {
 
 // New wires a configuration. No request is made yet; only a bolt file is opened.
 func New(c config.Config, o Options) (*App, error) {
+	connections := connect.New(c.Settings)
+	connections.Asking = o.Asking
+	store, err := connections.Store(c.Settings.State, o.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	return wire(c, o, connections, store)
+}
+
+// wire is New over a store, which it closes if it fails.
+func wire(c config.Config, o Options, connections *connect.Connections, store state.Store) (a *App, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, store.Close())
+		}
+	}()
 	clock := poller.NewClock(o.Now)
 	o.Now = clock.Now
-	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples}}
+	a = &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples}, store: &state.Commits{Store: store}}
 	if name := c.Settings.Ignored; name != "" {
 		o.Log.Warn("a setting is ignored: no part of the program reads it any more", "setting", name)
 	}
-	connections := connect.New(c.Settings)
-	connections.Asking = o.Asking
-	list := make([]poller.Processor, 0, len(c.Processors))
-	for _, configured := range c.Processors {
-		processor, err := connections.Processor(configured)
-		if err != nil {
-			return nil, fmt.Errorf("processor %s: %w", configured.Name, err)
-		}
-		list = append(list, processor)
+	a.shown = &overview.Overview{Store: a.store, Now: o.Now, Log: o.Log, NeverPolled: o.NeverPolled, Partitions: c.Settings.MetricsPartitions}
+	a.store.Wrote = a.shown.Wrote
+	a.meters = metrics.New(metrics.Options{Overview: a.shown, Version: o.Version})
+	a.poller = &poller.Poller{
+		Clock:     clock,
+		Estimator: estimator.New(c.Settings.Concurrency, o.Now),
+		Store:     a.store,
+		Settings: poller.Settings{
+			Destination: connect.Destination(c.Settings.Events), Ticks: c.Settings.Timer, Heartbeat: c.Settings.Heartbeat,
+			Timeout: c.Settings.TickTimeout, Retention: c.Settings.History, ID: processID(),
+		},
+		Now: o.Now,
+		Log: o.Log,
 	}
-	groups := make([]poller.Group, len(c.Groups))
-	for i, g := range c.Groups {
-		groups[i] = poller.Group{Name: g.Name, Policy: g.Policy, SignalQueue: g.SignalQueue, Target: g.Target}
+	if err := a.addSubjects(connections); err != nil {
+		return nil, err
+	}
+	if a.poller.Throughput, err = newKeeper(c, connections, a.store, o.Log); err != nil {
+		return nil, err
 	}
 	publisher, err := connections.Publisher(c.Settings.Events, o.EventLines)
 	if err != nil {
 		return nil, err
 	}
+	a.poller.Publisher = a.meters.Publisher(publisher)
 	a.closers = append(a.closers, publisher.Close)
 	signals, err := connections.Signals(c.Settings.Events)
 	if err != nil {
 		return nil, err
-	}
-	store, err := connections.Store(c.Settings.State, o.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
-	a.store = &state.Commits{Store: store}
-	keeper, err := newKeeper(c, connections, a.store, o.Log)
-	if err != nil {
-		return nil, errors.Join(err, a.store.Close())
-	}
-	shown, shownGroups := subjects(c.Settings.Timer, list, groups)
-	a.shown = &overview.Overview{
-		Processors: shown, Groups: shownGroups, Store: a.store,
-		Now: o.Now, Log: o.Log, NeverPolled: o.NeverPolled, Partitions: c.Settings.MetricsPartitions,
-	}
-	a.store.Wrote = a.shown.Wrote
-	a.meters = metrics.New(metrics.Options{Overview: a.shown, Version: o.Version})
-	a.poller = &poller.Poller{
-		Clock:      clock,
-		Processors: list,
-		Groups:     groups,
-		Estimator:  estimator.New(c.Settings.Concurrency, o.Now),
-		Store:      a.store,
-		Publisher:  a.meters.Publisher(publisher),
-		Settings: poller.Settings{
-			Destination: connect.Destination(c.Settings.Events), Ticks: c.Settings.Timer, Heartbeat: c.Settings.Heartbeat,
-			Timeout: c.Settings.TickTimeout, Retention: c.Settings.History, ID: processID(),
-		},
-		Throughput: keeper,
-		Now:        o.Now,
-		Log:        o.Log,
 	}
 	if signals != nil { // nil if nothing can have a signal queue
 		a.poller.Signals = countedSignals{signals, a.meters}
@@ -142,12 +134,36 @@ func New(c config.Config, o Options) (*App, error) {
 	if o.BehindHost && c.Settings.Shards.Queue != "" {
 		shards, err := connections.Queue(c.Settings.Shards)
 		if err != nil {
-			return nil, errors.Join(err, a.store.Close())
+			return nil, err
 		}
 		a.poller.Shards, a.poller.ShardSize = shards, c.Settings.ShardSize
 		a.closers = append(a.closers, shards.Close)
 	}
 	return a, nil
+}
+
+// addSubjects has the processors and groups of the configuration polled and shown.
+func (a *App) addSubjects(connections *connect.Connections) (err error) {
+	ticks := a.config.Settings.Timer
+	members := make(map[string][]poller.Processor)
+	a.poller.Processors = make([]poller.Processor, len(a.config.Processors))
+	for i, configured := range a.config.Processors {
+		p := &a.poller.Processors[i]
+		if *p, err = connections.Processor(configured); err != nil {
+			return fmt.Errorf("processor %s: %w", configured.Name, err)
+		}
+		members[p.Group] = append(members[p.Group], *p)
+		a.shown.Processors = append(a.shown.Processors, overview.Subject{Name: p.Name, Group: p.Group, Next: func(s state.State, t time.Time) time.Time {
+			return p.NextPoll(ticks, s, t)
+		}})
+	}
+	for _, g := range a.config.Groups {
+		a.poller.Groups = append(a.poller.Groups, poller.Group{Name: g.Name, Policy: g.Policy, SignalQueue: g.SignalQueue, Target: g.Target})
+		a.shown.Groups = append(a.shown.Groups, overview.Subject{Name: g.Name, Next: func(s state.State, t time.Time) time.Time {
+			return poller.NextGroup(ticks, members[g.Name], s, t)
+		}})
+	}
+	return nil
 }
 
 // countedSignals are signal queues whose fillings are counted.
@@ -177,17 +193,9 @@ func (a *App) Poll(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	return a.poller.Tick(ctx, mode)
 }
 
-// Tick is one tick over the processors that are due, counted.
-func (a *App) Tick(ctx context.Context) (report.Tick, error) { return a.tick(ctx, poller.Mode{}) }
-
-// TickBriefly is Tick for those who do not look at partitions.
-func (a *App) TickBriefly(ctx context.Context) (report.Tick, error) {
-	return a.tick(ctx, poller.Mode{Brief: true})
-}
-
-// tick logs a tick that takes longer than passes from its slot to the next, with what it waited for: under a
-// Functions host the next one begins at once.
-func (a *App) tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
+// Tick is one tick, counted. It logs one that takes longer than passes from its slot to the next, with what it
+// waited for: under a Functions host the next one begins at once.
+func (a *App) Tick(ctx context.Context, mode poller.Mode) (report.Tick, error) {
 	if mode.Brief {
 		defer debug.FreeOSMemory() // the process idles until the next tick
 	}
@@ -238,38 +246,27 @@ func (a *App) register(mux *http.ServeMux) {
 	})
 }
 
-// subjects are processors and groups as the overview needs them.
-func subjects(ticks crontab.Schedule, processors []poller.Processor, groups []poller.Group) (all, ofGroups []overview.Subject) {
-	members := make(map[string][]poller.Processor)
-	for i := range processors {
-		p := &processors[i] // of which there may be thousands
-		all = append(all, overview.Subject{Name: p.Name, Group: p.Group, Next: func(s state.State, t time.Time) time.Time {
-			return p.NextPoll(ticks, s, t)
-		}})
-		if p.Group != "" {
-			members[p.Group] = append(members[p.Group], *p)
-		}
-	}
-	for _, g := range groups {
-		ofGroups = append(ofGroups, overview.Subject{Name: g.Name, Next: func(s state.State, t time.Time) time.Time {
-			return poller.NextGroup(ticks, members[g.Name], s, t)
-		}})
-	}
-	return all, ofGroups
-}
-
-// policies are what the history of a processor may be replayed against: its own policy, paused or not,
-// the default one, and KEDA. None for a group.
+// policies are what the history of a processor may be replayed against: its own policy, the default one, and KEDA.
+// None for a group.
 func (a *App) policies(name string) []simulate.Scaler {
-	i := slices.IndexFunc(a.poller.Processors, func(p poller.Processor) bool { return p.Name == name })
+	i := slices.IndexFunc(a.config.Processors, func(p config.Processor) bool { return p.Name == name })
 	if i < 0 {
 		return nil
 	}
-	p, ticks := a.poller.Processors[i], a.config.Settings.Timer
-	first := p.NextPoll(ticks, state.State{}, a.options.Now())
-	every := p.NextPoll(ticks, state.State{}, first).Sub(first)
+	own, every := Own(a.config.Settings, a.config.Processors[i], a.options.Now())
+	return []simulate.Scaler{own, simulate.Feedscale("default", config.DefaultPolicy(), every), simulate.KEDA()}
+}
+
+// Own is the policy of a processor, paused or not, for a replay, with the interval of its polls.
+func Own(s config.Settings, p config.Processor, now time.Time) (own simulate.Scaler, every time.Duration) {
+	polls := p.Schedule
+	if polls.IsZero() {
+		polls = s.Timer
+	}
+	first := polls.Next(now)
+	every = polls.Next(first).Sub(first)
 	p.Policy.Paused = false
-	return []simulate.Scaler{simulate.Feedscale("own", p.Policy, every), simulate.Feedscale("default", config.DefaultPolicy(), every), simulate.KEDA()}
+	return simulate.Feedscale("own", p.Policy, every), every
 }
 
 // closeTimeout bounds the closing of the publisher.

@@ -21,6 +21,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
@@ -112,7 +113,7 @@ func TestAnAnswerIsTooOldAfterThreePollsOfItsOwn(t *testing.T) {
 			t.Parallel()
 			s := serve(t, c.fields)
 			s.Write(testworld.Orders, c.orders)
-			if _, err := s.Tick(t.Context()); err != nil {
+			if _, err := s.Tick(t.Context(), poller.Mode{}); err != nil {
 				t.Fatal(err)
 			}
 			s.clock.Advance(c.until)
@@ -144,7 +145,7 @@ func TestAPathThatIsNotThereIsAProblemDocumentThatNamesThoseThatAre(t *testing.T
 func TestTheHostsPingAndTheFunctionsAreAnswered(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
-	if _, err := s.Tick(t.Context()); err != nil {
+	if _, err := s.Tick(t.Context(), poller.Mode{}); err != nil {
 		t.Fatal(err)
 	}
 	for path, shows := range map[string]string{
@@ -162,7 +163,7 @@ func TestTheHostsPingAndTheFunctionsAreAnswered(t *testing.T) {
 func TestAHistoryIsReplayedByRunAndNotUnderAFunctionsHost(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
-	if _, err := s.Tick(t.Context()); err != nil {
+	if _, err := s.Tick(t.Context(), poller.Mode{}); err != nil {
 		t.Fatal(err)
 	}
 	for policy, says := range map[string]string{"own": "has an arrival rate", "default": "has an arrival rate", "keda": "has an arrival rate", "best": "allowed are own, default, keda"} {
@@ -202,7 +203,7 @@ func TestMetricsArePushedWhereOpenTelemetrysVariablesAskForIt(t *testing.T) {
 	defer h.Close()
 	ended, end := context.WithCancel(t.Context())
 	testworld.Must(t, h.Serve(ended, func(ctx context.Context) error {
-		_, err := h.Tick(ctx)
+		_, err := h.Tick(ctx, poller.Mode{})
 		end()
 		return err
 	}))

@@ -47,15 +47,13 @@ func Listen(c config.Config, o Options) (*Host, error) {
 	if !o.BehindHost && c.Settings.APIKey.IsZero() && !config.IsLoopback(c.Settings.Listen) {
 		return nil, fmt.Errorf("FEEDSCALE_LISTEN is %s, which others can reach: set FEEDSCALE_API_KEY to the key that they have to send, or listen on 127.0.0.1", c.Settings.Listen)
 	}
-	listener, err := net.Listen("tcp", c.Settings.Listen)
+	listener, err := ListenAt(c.Settings.Listen, "FEEDSCALE_LISTEN")
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s, set FEEDSCALE_LISTEN to another address: %w", c.Settings.Listen, err)
+		return nil, err
 	}
 	h := &Host{listener: listener, mux: http.NewServeMux()}
 	if c.Settings.Health != "" && !o.BehindHost {
-		if h.health, err = net.Listen("tcp", c.Settings.Health); err != nil {
-			err = fmt.Errorf("cannot listen on %s, set FEEDSCALE_HEALTH_LISTEN to another address: %w", c.Settings.Health, err)
-		}
+		h.health, err = ListenAt(c.Settings.Health, "FEEDSCALE_HEALTH_LISTEN")
 	}
 	if err == nil {
 		h.App, err = New(c, o)
@@ -73,14 +71,26 @@ func Listen(c config.Config, o Options) (*Host, error) {
 	return h, nil
 }
 
+// ListenAt takes the address in a setting.
+func ListenAt(address, setting string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s, set %s to another address: %w", address, setting, err)
+	}
+	return listener, nil
+}
+
 // URL is where HTTP is answered.
 func (h *Host) URL() string { return "http://" + h.listener.Addr().String() }
 
 // HandlePoll adds the timer function and the function that polls shards. Their ticks end with ctx.
 func (h *Host) HandlePoll(ctx context.Context) {
-	h.mux.Handle(poll.Route, &poll.Handler{Tick: h.TickBriefly, Base: ctx, Log: h.options.Log})
+	h.mux.Handle(poll.Route, &poll.Handler{Base: ctx, Log: h.options.Log, Tick: func(ctx context.Context) error {
+		_, err := h.Tick(ctx, poller.Mode{Brief: true})
+		return err
+	}})
 	h.mux.Handle(shard.Route, &shard.Handler{Base: ctx, Log: h.options.Log, Poll: func(ctx context.Context, s poller.Shard) error {
-		_, err := h.tick(ctx, poller.Mode{Shard: &s, Brief: true})
+		_, err := h.Tick(ctx, poller.Mode{Shard: &s, Brief: true})
 		return err
 	}})
 }
@@ -92,7 +102,7 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var c callers
-	server := h.server(bodiless(h.guarded(spelled(h.mux), &c)))
+	server := h.server(plain(h.guarded(h.mux, &c)))
 	if !h.options.BehindHost { // an invocation of the host takes as long as a tick
 		server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = readTimeout, writeTimeout, idleTimeout
 		c.watch(server)
@@ -146,7 +156,7 @@ func (h *Host) serveProbes() (stop func()) {
 	}
 	mux := http.NewServeMux()
 	answerProbes(mux)
-	server := h.server(bodiless(mux))
+	server := h.server(plain(mux))
 	server.ReadTimeout, server.WriteTimeout = readTimeout, readTimeout
 	server.SetKeepAlivesEnabled(false)
 	var c callers
@@ -159,32 +169,23 @@ func (h *Host) serveProbes() (stop func()) {
 	return func() { server.Close() }
 }
 
-// bodiless gives every request an empty body, but an invocation of the Functions host: no other is asked for
-// with one. A connection that brings one is closed after the answer, so that the rest of it is not read.
-func bodiless(next http.Handler) http.Handler {
+// plain has the routes see each request in the same form.
+//
+// A request has no body but an invocation of the Functions host: no other is asked for with one. A connection that
+// brings one is closed after the answer, so that the rest of it is not read.
+//
+// A path below /api may be written in any case and with a slash at its end, as the routes of a Functions host may
+// be, which forwards the path as it was written. Names of processors are in lower case.
+func plain(next http.Handler) http.Handler {
+	const api = "/api/"
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked := r.Method + " " + r.URL.Path
-		if asked != poll.Route && asked != shard.Route && r.Body != http.NoBody {
+		path := r.URL.Path
+		if asked := r.Method + " " + path; asked != poll.Route && asked != shard.Route && r.Body != http.NoBody {
 			r.Body = http.NoBody
 			w.Header().Set("Connection", "close")
 		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// spelled lets a path below /api be written in any case and with a slash at its end, as the routes of a
-// Functions host may be, which forwards the path as it was written. Names of processors are in lower
-// case.
-func spelled(next http.Handler) http.Handler {
-	const api = "/api/"
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if path := r.URL.Path; len(path) > len(api) && strings.EqualFold(path[:len(api)], api) {
-			if plain := strings.TrimSuffix(strings.ToLower(path), "/"); plain != path {
-				u := *r.URL
-				u.Path, u.RawPath = plain, ""
-				r = r.Clone(r.Context())
-				r.URL = &u
-			}
+		if len(path) > len(api) && strings.EqualFold(path[:len(api)], api) {
+			r.URL.Path, r.URL.RawPath = strings.TrimSuffix(strings.ToLower(path), "/"), ""
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -195,7 +196,7 @@ func spelled(next http.Handler) http.Handler {
 // each tick, with its partitions; nil = nobody looks at them.
 func (h *Host) TickForever(ctx context.Context, took func(report.Tick)) error {
 	for {
-		result, err := h.tick(ctx, poller.Mode{Brief: took == nil})
+		result, err := h.Tick(ctx, poller.Mode{Brief: took == nil})
 		if took != nil {
 			took(result)
 		}

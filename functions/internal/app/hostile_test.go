@@ -8,6 +8,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/poller"
 )
 
 // TestNoAnswerHasWhatDoesNotShow plants instructions for a terminal, a browser and Prometheus where others
@@ -37,7 +38,7 @@ func TestNoAnswerHasWhatDoesNotShow(t *testing.T) {
 			s.Write(testworld.Orders, 5)
 			plant(s.Shop)
 			for range 2 {
-				_, err := s.Tick(t.Context())
+				_, err := s.Tick(t.Context(), poller.Mode{})
 				testworld.Must(t, err)
 				s.clock.Advance(time.Minute)
 			}

@@ -39,7 +39,7 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 	connection, added := endpoint.child(account, e.name(), processor)
 	if added {
 		connection.setting = by.Setting
-		connection.who = c.signIn(connection, connect.CosmosAccess(by), account.Credential(), account.Scope())
+		connection.who = c.signIn(connection, connect.NewAccess(by.Setting, by.UsesIdentity(), by.Identity), account.Credential(), account.Scope())
 		connection.holds("read metadata", "the account's metadata can be read", account.ProbeAccount)
 	}
 	database, added := connection.child(of.Database, e.name()+"/"+of.Database, processor)

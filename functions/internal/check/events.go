@@ -56,7 +56,7 @@ func (c *checker) trySend(to config.Events) (*section, *destination) {
 	bus, e, d := to.ServiceBus, busEndpoint(to.ServiceBus), &destination{}
 	s := &section{target: e.name() + "/" + to.Queue, processors: c.processors}
 	s.reach(e)
-	who := c.signIn(s, connect.BusAccess(bus), nil, serviceBusScope)
+	who := c.signIn(s, connect.NewAccess(bus.Setting, bus.UsesIdentity(), bus.Identity), nil, serviceBusScope)
 	s.try("send", func(ctx context.Context) finding {
 		opened, err := c.connections.Queue(to)
 		if err != nil {

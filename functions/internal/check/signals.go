@@ -29,7 +29,7 @@ func (c *checker) signals() []*section {
 			err := signals.Probe(ctx, of.signalQueue)
 			var who principal
 			if err != nil {
-				who, _ = c.identify(ctx, connect.BusAccess(bus), nil, serviceBusScope) // the line of the events says so
+				who, _ = c.identify(ctx, connect.NewAccess(bus.Setting, bus.UsesIdentity(), bus.Identity), nil, serviceBusScope) // the line of the events says so
 			}
 			return holds(err, who, "the queue can be sent to and received from, and holds nothing but signals; nothing was changed")
 		})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -82,17 +81,13 @@ func timeFlag(f *program.Flags, env program.Env, at *time.Time, name, usage stri
 // recorded reads what is recorded of a processor up to the second of a time. It is an error if that
 // is nothing.
 func recorded(ctx context.Context, env program.Env, s source, name string, from, to time.Time) ([]state.Sample, error) {
-	settings, api, err := s.open(env)
-	if err != nil {
-		return nil, err
-	}
 	samples, err := program.Await(ctx, env, "the state", func(func(string)) ([]state.Sample, error) {
-		if api != nil {
-			return api.History(ctx, name, from, to.Add(time.Second))
+		store, err := s.store(env, asking(env))
+		if err != nil {
+			return nil, err
 		}
-		connections := connect.New(settings)
-		connections.Asking = asking(env)
-		return connections.History(ctx, name, from, to.Add(time.Second))
+		defer store.Close()
+		return store.History(ctx, name, from, to.Add(time.Second))
 	})
 	if err == nil && len(samples) == 0 {
 		c, _ := readConfig(env, "") // without a file no name is near

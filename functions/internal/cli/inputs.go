@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/connect"
@@ -18,6 +19,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
@@ -118,10 +120,11 @@ func options(env program.Env, log *slog.Logger, events io.Writer) app.Options {
 	return app.Options{Log: log, EventLines: events, Version: env.Version, Now: env.Now, Getenv: env.Getenv, Asking: asking(env)}
 }
 
-// asking tells a person which process is asked because it has the state file open.
+// asking tells a person once which process is asked because it has the state file open.
 func asking(env program.Env) func(address string) {
+	var once sync.Once
 	return func(address string) {
-		env.Say("another process has the state file open, and is asked at " + address)
+		once.Do(func() { env.Say("another process has the state file open, and is asked at " + address) })
 	}
 }
 
@@ -143,22 +146,39 @@ func (s *source) urlFlag(f *program.Flags) {
 		"FEEDSCALE_URL, with the function key in FEEDSCALE_API_KEY. Without it the state in FEEDSCALE_STATE is read")
 }
 
-// open reads the settings. api is nil if the state is to be read.
-func (s *source) open(env program.Env) (settings config.Settings, api *connect.API, err error) {
-	if settings, err = readSettings(env); err != nil {
-		return settings, nil, err
+// address is that of the API; "" if the state is to be read.
+func (s *source) address(settings config.Settings) string {
+	if s.url == "" && s.file == "" {
+		return settings.URL
 	}
-	url := s.url
-	if url == "" && s.file == "" {
-		url = settings.URL
+	return s.url
+}
+
+// store opens what a command reads. asking is told which process is asked in place of a state file.
+func (s *source) store(env program.Env, asking func(address string)) (state.Store, error) {
+	settings, err := readSettings(env)
+	if err != nil {
+		return nil, err
 	}
-	if url == "" {
-		return settings, nil, nil
+	if address := s.address(settings); address != "" {
+		api, err := connect.NewAPI(address, settings.APIKey.Reveal())
+		if err != nil {
+			err = program.Usage(fmt.Errorf("--url, or FEEDSCALE_URL: %w", err))
+		}
+		return api, err
 	}
-	if api, err = connect.NewAPI(url, settings.APIKey.Reveal()); err != nil {
-		err = program.Usage(fmt.Errorf("--url, or FEEDSCALE_URL: %w", err))
+	connections := connect.New(settings)
+	connections.Asking = asking
+	return connections.Store(settings.State, true)
+}
+
+// record opens what a command reads, until end.
+func (s *source) record(env program.Env, o app.Options) (record app.Record, end func(), err error) {
+	store, err := s.store(env, o.Asking)
+	if err != nil {
+		return nil, nil, err
 	}
-	return settings, api, err
+	return app.NewRecord(store, func() (config.Config, error) { return readConfig(env, s.file) }, o)
 }
 
 // lookInto asks the account of a connection.

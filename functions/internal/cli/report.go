@@ -62,7 +62,16 @@ func (r *reportOptions) setRan(text string) (allowed string) {
 }
 
 func (r *reportOptions) run(ctx context.Context, names []string) error {
-	record, end, err := r.open()
+	settings, err := readSettings(r.env)
+	if err != nil {
+		return err
+	}
+	var wrong error
+	r.config, wrong = readConfig(r.env, r.file) // an API needs none; then the policies are those built in
+	if wrong != nil && r.ran == "own" {
+		return program.Usage(fmt.Errorf("--ran own needs the policies of the processors file: %w", wrong))
+	}
+	record, end, err := r.record(r.env, options(r.env, program.NewLog(r.env.Stderr, settings.LogLevel), io.Discard))
 	if err != nil {
 		return unreadable(err)
 	}
@@ -95,30 +104,13 @@ func (r *reportOptions) run(ctx context.Context, names []string) error {
 	return program.Completed(!unread, err)
 }
 
-// open opens the API, or the state.
-func (r *reportOptions) open() (record app.Record, end func(), err error) {
-	settings, api, err := r.source.open(r.env)
-	if err != nil {
-		return nil, nil, err
-	}
-	var wrong error
-	r.config, wrong = readConfig(r.env, r.file) // an API needs none; then the policies are those built in
-	switch {
-	case wrong != nil && r.ran == "own":
-		return nil, nil, program.Usage(fmt.Errorf("--ran own needs the policies of the processors file: %w", wrong))
-	case api != nil:
-		return api, func() {}, nil
-	}
-	return app.OpenRecord(settings, func() (config.Config, error) { return r.config, wrong },
-		options(r.env, program.NewLog(r.env.Stderr, settings.LogLevel), io.Discard))
-}
-
 // model replays the history of a processor.
 func (r *reportOptions) model(ctx context.Context, record app.Record, name string, all shadow.Report) (*shadow.Model, error) {
 	q := shadow.Question{Name: name, Policies: []simulate.Scaler{simulate.Feedscale("default", config.DefaultPolicy(), simulate.DefaultEvery), simulate.KEDA()}}
 	for _, p := range r.config.Processors {
 		if p.Name == name {
-			q.Policies[0], q.Objective = r.own(p), p.Policy.MaxChangeAge
+			q.Policies[0], _ = app.Own(r.config.Settings, p, r.env.Now())
+			q.Objective = p.Policy.MaxChangeAge
 		}
 	}
 	switch r.ran {
@@ -142,15 +134,4 @@ func (r *reportOptions) model(ctx context.Context, record app.Record, name strin
 		}
 	}
 	return shadow.NewModel(q), ctx.Err()
-}
-
-// own is the policy of a processor, without its pause.
-func (r *reportOptions) own(p config.Processor) simulate.Scaler {
-	polls := p.Schedule
-	if polls.IsZero() {
-		polls = r.config.Settings.Timer
-	}
-	first := polls.Next(r.env.Now())
-	p.Policy.Paused = false
-	return simulate.Feedscale("own", p.Policy, polls.Next(first).Sub(first))
 }

@@ -108,7 +108,7 @@ func (r *runner) serve(ctx context.Context, c *config.Config) error {
 	var listener net.Listener
 	if c.Settings.Scaler.Listen != "" {
 		var err error
-		if listener, err = listenScaler(c.Settings.Scaler.Listen); err != nil {
+		if listener, err = misused(app.ListenAt(c.Settings.Scaler.Listen, scalerSetting)); err != nil {
 			return err
 		}
 		defer listener.Close()

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/connect"
-	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events"
@@ -33,6 +33,7 @@ type ScalerAnswers interface {
 const (
 	// scalerAddress is the default of --listen.
 	scalerAddress = "127.0.0.1:6000"
+	scalerSetting = "FEEDSCALE_SCALER_LISTEN"
 	// leastInterval keeps a mistyped --interval from flooding the API.
 	leastInterval = 100 * time.Millisecond
 )
@@ -72,22 +73,21 @@ type scalerOptions struct {
 }
 
 func serveScaler(ctx context.Context, env program.Env, o scalerOptions, scaler NewScaler) error {
-	settings, api, err := o.open(env)
+	settings, err := readSettings(env)
 	if err != nil {
 		return err
 	}
-	name, answers := "the state", ScalerAnswers(api)
-	if api != nil {
-		name = api.Address()
-	} else {
-		a, c, err := o.openState(env)
-		if err != nil {
-			return err
-		}
-		defer a.Close()
-		settings, answers = c.Settings, a
+	address := o.address(settings)
+	if address == "" && settings.State.BoltPath != "" {
+		return program.Usage(fmt.Errorf("the state in FEEDSCALE_STATE is a file, which one process alone can open: set FEEDSCALE_SCALER_LISTEN for feedscale run, or ask it with --url http://%s", settings.Listen))
 	}
 	log := program.NewLog(env.Stderr, settings.LogLevel)
+	record, end, err := o.record(env, options(env, log, io.Discard))
+	if err != nil {
+		return program.Usage(err)
+	}
+	defer end()
+	answers := ScalerAnswers(record)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.events.Subscription != "" {
@@ -101,37 +101,13 @@ func serveScaler(ctx context.Context, env program.Env, o scalerOptions, scaler N
 	if err != nil {
 		return err
 	}
-	l, err := listenScaler(cmp.Or(o.listen, settings.Scaler.Listen, scalerAddress))
+	l, err := misused(app.ListenAt(cmp.Or(o.listen, settings.Scaler.Listen, scalerAddress), scalerSetting))
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	log.Info("answering scalers", "asks", name, "interval", o.interval.String(), "version", env.Version)
+	log.Info("answering scalers", "asks", cmp.Or(address, "the state"), "interval", o.interval.String(), "version", env.Version)
 	return serve(ctx, l)
-}
-
-// openState opens the state by the configuration of the process that writes it.
-func (o scalerOptions) openState(env program.Env) (*app.App, config.Config, error) {
-	c, err := readConfig(env, o.file)
-	if err != nil {
-		return nil, c, err
-	}
-	if c.Settings.State.BoltPath != "" {
-		return nil, c, program.Usage(fmt.Errorf("the state in FEEDSCALE_STATE is a file, which one process alone can open: set FEEDSCALE_SCALER_LISTEN for feedscale run, or ask it with --url http://%s", c.Settings.Listen))
-	}
-	wiring := options(env, program.NewLog(env.Stderr, c.Settings.LogLevel), console.Lines{Writer: env.Stdout})
-	wiring.ReadOnly = true
-	a, err := misused(app.New(c, wiring))
-	return a, c, err
-}
-
-// listenScaler takes the address of KEDA's external scaler.
-func listenScaler(address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		err = program.Usage(fmt.Errorf("cannot listen on %s, set FEEDSCALE_SCALER_LISTEN to another address: %w", address, err))
-	}
-	return l, err
 }
 
 // noticedAnswers are answers with the changes that events tell of.

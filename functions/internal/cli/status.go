@@ -44,8 +44,11 @@ type statusOptions struct {
 	output  string
 }
 
+// watchEvery is the interval between two looks with --watch.
+const watchEvery = 5 * time.Second
+
 func (o statusOptions) run(ctx context.Context) error {
-	settings, api, err := o.open(o.env)
+	settings, err := readSettings(o.env)
 	if err != nil {
 		return err
 	}
@@ -53,19 +56,52 @@ func (o statusOptions) run(ctx context.Context) error {
 	if o.env.Getenv("FEEDSCALE_LOG_LEVEL") == "" { // the list has what is wrong
 		log = slog.New(slog.DiscardHandler)
 	}
-	held := app.SourceOfState(settings, func() (config.Config, error) { return readConfig(o.env, o.file) },
-		options(o.env, log, io.Discard))
-	if api != nil {
-		held = app.SourceOfAPI(api)
+	wiring := options(o.env, log, io.Discard)
+	// Each look opens the state, so that a file is free for others in between.
+	look := func(func(string)) (report.List, error) {
+		record, end, err := o.record(o.env, wiring)
+		if err != nil {
+			return report.List{}, err
+		}
+		defer end()
+		return find(ctx, record, o.names)
 	}
 	if o.again {
-		return o.watch(ctx, held)
+		return o.watch(ctx, look)
 	}
-	all, err := program.Await(ctx, o.env, "the state", func(func(string)) (report.List, error) { return held.Find(ctx, o.names) })
+	all, err := program.Await(ctx, o.env, "the state", look)
 	if err != nil {
 		return unreadable(err)
 	}
 	return program.Completed(!incomplete(all), o.print(all))
+}
+
+// find lists what is named. The error of another name wraps report.ErrUnknownName, and says which name is nearest.
+func find(ctx context.Context, record app.Record, names []string) (report.List, error) {
+	all, err := record.List(ctx, names)
+	if err != nil {
+		return all, err
+	}
+	known := namesOf(all)
+	unknown := slices.IndexFunc(names, func(name string) bool { return !slices.Contains(known, name) })
+	if unknown < 0 {
+		return all, nil
+	}
+	everything, err := record.List(ctx, nil)
+	if err == nil {
+		err = fmt.Errorf("%w%s", report.UnknownName(names[unknown]), program.Meant(config.Nearest(names[unknown], namesOf(everything))))
+	}
+	return all, err
+}
+
+func namesOf(all report.List) (names []string) {
+	for _, p := range all.Processors {
+		names = append(names, p.Name)
+	}
+	for _, g := range all.Groups {
+		names = append(names, g.Name)
+	}
+	return names
 }
 
 // incomplete reports whether a processor or group is unknown or overdue, or an event of it waits.
@@ -87,14 +123,14 @@ func (o statusOptions) print(all report.List) error {
 
 // watch prints each change until ctx ends, on a terminal in place of the last one. After the first
 // answer, a failure is printed, and the next look goes on.
-func (o statusOptions) watch(ctx context.Context, held app.Source) error {
+func (o statusOptions) watch(ctx context.Context, look func(func(string)) (report.List, error)) error {
 	screen := program.NewScreen(o.env, o.output == "json")
 	if screen.Live {
 		defer screen.Close()
 	}
 	var before *report.List // the last answer: its processors and groups
 	for ctx.Err() == nil {
-		all, err := held.Find(ctx, o.names)
+		all, err := look(nil)
 		now := report.List{Processors: all.Processors, Groups: all.Groups}
 		switch {
 		case ctx.Err() != nil:
@@ -120,7 +156,7 @@ func (o statusOptions) watch(ctx context.Context, held app.Source) error {
 			}
 		}
 		select {
-		case <-time.After(held.Every):
+		case <-time.After(watchEvery):
 		case <-ctx.Done():
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/bounded"
@@ -21,28 +20,20 @@ import (
 
 const (
 	apiConnections = 64
-	maxKnown       = 10_000 // names whose last count is remembered; then that of all is told anew
+	askTimeout     = 10 * time.Second
 	historyAtOnce  = 24 * time.Hour
 	longestHistory = 8760 * time.Hour // that FEEDSCALE_HISTORY may keep
 	maxDetail      = 300              // bytes that are repeated of why the API refuses
 )
 
 // API asks the HTTP API of a feedscale that runs elsewhere, for people and for a scaler. What is a 503 there is no
-// count here. A count that has not changed is not sent again (ETag).
+// count here. As a state.Store it only reads: a commit is lost, as with state.Empty.
 type API struct {
+	state.Empty
 	base   *url.URL
 	key    config.Secret
 	client *http.Client
 	inUse  error // a boltstore.ErrInUse, if it is asked in place of a state file; every error wraps it
-
-	mu    sync.Mutex
-	known map[string]known // by name, at most maxKnown
-}
-
-// known is the last count that the API told of a name.
-type known struct {
-	tag      string
-	replicas int
 }
 
 // NewAPI asks the API at an address such as https://APP.azurewebsites.net, with a
@@ -57,7 +48,7 @@ func NewAPI(address, key string) (*API, error) {
 	transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = apiConnections, apiConnections
 	client := bounded.Client(bounded.Answers(transport))
 	client.Timeout = askTimeout
-	return &API{base: base, key: config.NewSecret(key), client: client, known: make(map[string]known)}, nil
+	return &API{base: base, key: config.NewSecret(key), client: client}, nil
 }
 
 // Address is where it asks.
@@ -68,51 +59,28 @@ func (a *API) Changed(string) <-chan struct{} { return nil }
 
 // Replicas asks.
 func (a *API) Replicas(ctx context.Context, name string) (int, error) {
-	question, err := a.about(name)
-	if err != nil {
-		return 0, err
-	}
-	a.mu.Lock()
-	before := a.known[name]
-	a.mu.Unlock()
-	answer, err := a.get(ctx, name, before.tag, question)
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode == http.StatusNotModified {
-		return before.replicas, nil
-	}
 	var stored struct {
 		DesiredReplicas *int `json:"desiredReplicas"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&stored); err != nil || stored.DesiredReplicas == nil {
-		return 0, fmt.Errorf("%s answers something else than a processor or group of feedscale", a.base)
+	if err := a.askAbout(ctx, name, "", nil, &stored); err != nil {
+		return 0, err
 	}
-	if tag := answer.Header.Get("ETag"); tag != "" {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if len(a.known) >= maxKnown {
-			clear(a.known)
-		}
-		a.known[name] = known{tag, *stored.DesiredReplicas}
+	if stored.DesiredReplicas == nil {
+		return 0, fmt.Errorf("%s answers something else than a processor or group of feedscale", a.base)
 	}
 	return *stored.DesiredReplicas, nil
 }
 
-// about returns the address of a name, or of a part of it. Text that cannot be a name is refused:
-// otherwise its author could choose the path of a request that carries the key.
-func (a *API) about(name string, more ...string) (*url.URL, error) {
-	if !events.IsName(name) {
-		return nil, report.UnknownName(name)
-	}
-	return a.base.JoinPath(append([]string{"api", "processors", name}, more...)...), nil
+// Close ends the connections that wait for another question.
+func (a *API) Close() error {
+	a.client.CloseIdleConnections()
+	return nil
 }
 
 // List requests all processors and groups, or those with the given names.
 func (a *API) List(ctx context.Context, names []string) (report.List, error) {
 	var all report.List
-	err := a.ask(ctx, "", a.base.JoinPath("api", "processors"), url.Values{"name": names}, &all)
+	err := a.ask(ctx, "", url.Values{"name": names}, &all, "processors")
 	for i := range all.Processors {
 		if p := &all.Processors[i]; p.Findings == nil { // which is not the same as none
 			p.Findings = []report.Finding{{Code: "unknown", Severity: report.Warning, Sentence: "the feedscale at " + a.base.Host + " has no findings: it is of an earlier release", Remedy: "update it"}}
@@ -121,21 +89,17 @@ func (a *API) List(ctx context.Context, names []string) (report.List, error) {
 	return all, err
 }
 
-// state asks for the whole State that is stored under a name; nil if none is.
-func (a *API) state(ctx context.Context, name string) (stored *state.State, err error) {
-	question, err := a.about(name, "state")
-	if err != nil {
-		return nil, err
+// Load asks for the State of a processor or group. Its Version is one that nothing can be committed to.
+func (a *API) Load(ctx context.Context, name string) (state.Entry, error) {
+	var stored *state.State
+	if err := a.askAbout(ctx, name, "state", nil, &stored); err != nil || stored == nil {
+		return state.Entry{}, err
 	}
-	return stored, a.ask(ctx, name, question, nil, &stored)
+	return state.NewEntry(*stored, "asked"), nil
 }
 
 // History asks for what is recorded of a processor, a day at a time: the API has a limit.
 func (a *API) History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error) {
-	question, err := a.about(name, "history")
-	if err != nil {
-		return nil, err
-	}
 	if oldest := to.Add(-longestHistory); from.Before(oldest) {
 		from = oldest
 	}
@@ -147,7 +111,7 @@ func (a *API) History(ctx context.Context, name string, from, to time.Time) ([]s
 		}
 		var recorded report.History
 		window := url.Values{"since": {from.Format(time.RFC3339Nano)}, "until": {until.Format(time.RFC3339Nano)}}
-		if err := a.ask(ctx, name, question, window, &recorded); err != nil {
+		if err := a.askAbout(ctx, name, "history", window, &recorded); err != nil {
 			return nil, err
 		}
 		samples = append(samples, recorded.Samples...)
@@ -161,7 +125,7 @@ func (a *API) Report(ctx context.Context, names []string, since time.Time, progr
 	query := url.Values{"name": names, "since": {since.Format(time.RFC3339Nano)}}
 	for {
 		var page shadow.Report
-		if err := a.ask(ctx, strings.Join(names, ", "), a.base.JoinPath("api", "report"), query, &page); err != nil {
+		if err := a.ask(ctx, strings.Join(names, ", "), query, &page, "report"); err != nil {
 			return all, err
 		}
 		if page.Note == "" {
@@ -179,48 +143,51 @@ func (a *API) Report(ctx context.Context, names []string, since time.Time, progr
 	}
 }
 
-// ask asks about a name for a value. The answer is decoded as it comes, since it may have thousands of
-// processors.
-func (a *API) ask(ctx context.Context, name string, question *url.URL, query url.Values, into any) error {
-	question = question.JoinPath() // a copy
-	question.RawQuery = query.Encode()
-	answer, err := a.get(ctx, name, "", question)
-	if err == nil {
-		defer answer.Body.Close()
-		if err = json.NewDecoder(answer.Body).Decode(into); err != nil {
-			err = fmt.Errorf("%s answers something else than feedscale: %w", a.base, err)
-		}
+// askAbout asks about a processor or group, or about a part of it. Text that cannot be a name is refused:
+// otherwise its author could choose the path of a request that carries the key.
+func (a *API) askAbout(ctx context.Context, name, part string, query url.Values, into any) error {
+	if !events.IsName(name) {
+		return report.UnknownName(name)
 	}
+	return a.ask(ctx, name, query, into, "processors", name, part)
+}
+
+// ask asks about a name for a value, at a path below /api.
+func (a *API) ask(ctx context.Context, name string, query url.Values, into any, path ...string) error {
+	question := a.base.JoinPath("api").JoinPath(path...)
+	question.RawQuery = query.Encode()
+	err := a.get(ctx, name, question.String(), into)
 	if err == nil || a.inUse == nil || errors.Is(err, report.ErrUnknownName) { // a name that nobody has
 		return err
 	}
 	return fmt.Errorf("%w; nor does that process tell what it holds (%w): set FEEDSCALE_LISTEN to its address", a.inUse, err)
 }
 
-// get asks a question about a name. Every answer is an error but 200 and, if a tag is given, 304.
-func (a *API) get(ctx context.Context, name, tag string, question *url.URL) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
+// get asks a question about a name. Every answer is an error but 200. It is decoded as it comes, since it may
+// have thousands of processors.
+func (a *API) get(ctx context.Context, name, question string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !a.key.IsZero() {
 		request.Header.Set("x-functions-key", a.key.Reveal()) // as the API asks for it (docs/http.md)
-	}
-	if tag != "" {
-		request.Header.Set("If-None-Match", tag)
 	}
 	answer, err := a.client.Do(request)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the address, which is long
 		}
-		return nil, fmt.Errorf("no feedscale answers at %s: %w", a.base, err)
-	}
-	if answer.StatusCode == http.StatusOK || tag != "" && answer.StatusCode == http.StatusNotModified {
-		return answer, nil
+		return fmt.Errorf("no feedscale answers at %s: %w", a.base, err)
 	}
 	defer answer.Body.Close()
-	return nil, a.refusal(name, answer)
+	if answer.StatusCode != http.StatusOK {
+		return a.refusal(name, answer)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		return fmt.Errorf("%s answers something else than feedscale: %w", a.base, err)
+	}
+	return nil
 }
 
 // refusal says what another answer than 200 means. A 404 is feedscale's only if it says so: any server answers

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,31 +59,19 @@ func TestWhatTheAPIStandsByIsTheCountAndAllElseIsNone(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIToldAlreadyIsNotSentAgain(t *testing.T) {
+func TestWhatTheAPIToldLastIsNoAnswerOfWhoIsGone(t *testing.T) {
 	t.Parallel()
-	var sent atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("x-functions-key") != "" {
 			t.Error("a key that was not given")
 		}
-		if r.Header.Get("If-None-Match") == `"1"` {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		sent.Add(1)
-		w.Header().Set("ETag", `"1"`)
 		fmt.Fprint(w, `{"desiredReplicas":3}`)
 	}))
 	t.Cleanup(server.Close)
 	api, err := NewAPI(server.URL, "")
 	testworld.Must(t, err)
-	for range 3 {
-		if got, err := api.Replicas(t.Context(), "orders"); got != 3 || err != nil {
-			t.Errorf("%d, %v", got, err)
-		}
-	}
-	if sent.Load() != 1 {
-		t.Errorf("it was sent %d times", sent.Load())
+	if got, err := api.Replicas(t.Context(), "orders"); got != 3 || err != nil {
+		t.Errorf("%d, %v", got, err)
 	}
 	server.Close()
 	if _, err := api.Replicas(t.Context(), "orders"); err == nil {
@@ -117,7 +104,7 @@ func TestTheKeyFollowsNoRedirect(t *testing.T) {
 		testworld.Must(t, err)
 		_, replicasErr := api.Replicas(t.Context(), "orders")
 		_, listErr := api.List(t.Context(), nil)
-		_, stateErr := api.state(t.Context(), "orders")
+		_, stateErr := api.Load(t.Context(), "orders")
 		_, historyErr := api.History(t.Context(), "orders", time.Now(), time.Now().Add(time.Hour))
 		for _, err := range []error{replicasErr, listErr, stateErr, historyErr} {
 			if err == nil || !strings.Contains(err.Error(), "is it the address of feedscale?") {
@@ -141,8 +128,8 @@ func TestWhatCannotBeANameIsAskedForNowhere(t *testing.T) {
 	testworld.Must(t, err)
 	for _, name := range []string{"", ".", "..", "../../admin/host/keys", "..%2f..%2fadmin", "orders/state", "orders?code=x", "orders#", "//other.example/", "Orders", "orders\r\n", strings.Repeat("a", 64)} {
 		_, replicasErr := api.Replicas(t.Context(), name)
-		_, stateErr := api.state(t.Context(), name)
-		_, historyErr := api.History(t.Context(), name, time.Time{}, time.Time{})
+		_, stateErr := api.Load(t.Context(), name)
+		_, historyErr := api.History(t.Context(), name, time.Now(), time.Now().Add(time.Hour))
 		for _, err := range []error{replicasErr, stateErr, historyErr} {
 			if !errors.Is(err, report.ErrUnknownName) {
 				t.Errorf("%q: %v", name, err)
@@ -151,29 +138,16 @@ func TestWhatCannotBeANameIsAskedForNowhere(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPISaysIsRememberedAndRepeatedUpToALimit(t *testing.T) {
+func TestWhatTheAPISaysIsRepeatedUpToALimit(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/long") {
-			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprintf(w, `{"detail":%q}`, strings.Repeat("x", 100_000))
-			return
-		}
-		w.Header().Set("ETag", `"1"`)
-		fmt.Fprint(w, `{"desiredReplicas":3}`)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(w, `{"detail":%q}`, strings.Repeat("x", 100_000))
 	}))
 	t.Cleanup(server.Close)
 	api, err := NewAPI(server.URL, "")
 	testworld.Must(t, err)
-	for i := range maxKnown {
-		api.known[fmt.Sprint("p", i)] = known{}
-	}
-	_, err = api.Replicas(t.Context(), "orders")
-	testworld.Must(t, err)
-	if _, has := api.known["orders"]; !has || len(api.known) > maxKnown {
-		t.Errorf("%d names are remembered, the last one: %v", len(api.known), has)
-	}
 	if _, err := api.Replicas(t.Context(), "long"); err == nil || len(err.Error()) > 400 {
 		t.Errorf("got %v", err)
 	}

@@ -8,8 +8,11 @@
 package connect
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -39,7 +42,7 @@ type Connections struct {
 	Asking func(address string)
 
 	settings config.Settings
-	accounts map[accountKey]*cosmos.Account
+	accounts map[config.CosmosConnection]*cosmos.Account
 
 	mu         sync.Mutex // guards identities: check signs in to several services at once
 	identities map[config.Identity]azcore.TokenCredential
@@ -49,16 +52,9 @@ type Connections struct {
 func New(settings config.Settings) *Connections {
 	return &Connections{
 		settings:   settings,
-		accounts:   make(map[accountKey]*cosmos.Account),
+		accounts:   make(map[config.CosmosConnection]*cosmos.Account),
 		identities: make(map[config.Identity]azcore.TokenCredential),
 	}
-}
-
-type accountKey struct {
-	endpoint string
-	key      config.Secret
-	identity config.Identity
-	scope    string
 }
 
 // Processor connects a processor of the configuration to its accounts.
@@ -101,7 +97,8 @@ func (c *Connections) Processor(p config.Processor) (poller.Processor, error) {
 
 // Account returns the account of a connection.
 func (c *Connections) Account(connection config.CosmosConnection) (*cosmos.Account, error) {
-	key := accountKey{connection.Endpoint, connection.Key, connection.Identity, connection.TokenScope}
+	key := connection
+	key.Setting, key.Host, key.ResourceID = "", "", "" // say nothing of how the account is called
 	if a := c.accounts[key]; a != nil {
 		return a, nil
 	}
@@ -259,26 +256,37 @@ func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) 
 	if s.BoltPath == "" {
 		return c.Table(s.Table)
 	}
+	open := boltstore.Open // waits: another command that reads is done soon
 	if readOnly {
 		if _, err := os.Stat(s.BoltPath); errors.Is(err, os.ErrNotExist) {
 			return state.Empty{}, nil
 		}
-		store, err := boltstore.OpenAtOnce(s.BoltPath)
-		if err == nil {
-			return store, nil
-		}
-		if errors.Is(err, boltstore.ErrInUse) && c.listens() {
-			return c.running(err)
+		if connection, err := net.DialTimeout("tcp", c.settings.Listen, time.Second); err == nil {
+			connection.Close()
+			open = boltstore.OpenAtOnce // who listens does not close the file
 		}
 	}
-	store, err := boltstore.Open(s.BoltPath) // another command that reads is done within the wait
-	if readOnly && errors.Is(err, boltstore.ErrInUse) {
+	store, err := open(s.BoltPath)
+	switch {
+	case readOnly && errors.Is(err, boltstore.ErrInUse):
 		return c.running(err)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err // not a *boltstore.Store that is nil
 	}
 	return store, nil
+}
+
+// running asks the process of these settings, which has the state file open.
+func (c *Connections) running(inUse error) (state.Store, error) {
+	api, err := NewAPI("http://"+c.settings.Listen, c.settings.APIKey.Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("%w; nor does FEEDSCALE_LISTEN, %s, say where it can be asked", inUse, c.settings.Listen)
+	}
+	if c.Asking != nil {
+		c.Asking(api.Address())
+	}
+	api.inUse = inUse
+	return api, nil
 }
 
 // Table returns the store of a state table.
@@ -292,3 +300,25 @@ func (c *Connections) Table(t config.Table) (*tablestore.Store, error) {
 	}
 	return tablestore.OpenWithIdentity(t.ServiceURL, t.Name, credential, clientOptions())
 }
+
+// Access is how a connection proves itself.
+type Access struct {
+	Setting  string           // that holds the key, the connection string or the endpoint
+	Identity *config.Identity // nil if a key, or a connection string, proves it
+}
+
+// NewAccess is how the connection in a setting proves itself: with an identity, if it uses one.
+func NewAccess(setting string, usesIdentity bool, i config.Identity) Access {
+	if usesIdentity {
+		return Access{setting, &i}
+	}
+	return Access{Setting: setting}
+}
+
+// TableAccess is how the state table is opened: FEEDSCALE_STATE itself names a service URL.
+func TableAccess(t config.Table) Access {
+	return NewAccess(cmp.Or(t.Setting, "FEEDSCALE_STATE"), t.ServiceURL != "", config.Identity{})
+}
+
+// ByKey reports whether a key proves the connection, rather than an identity.
+func (a Access) ByKey() bool { return a.Identity == nil }

@@ -55,6 +55,14 @@ var (
 	assigned = config.Identity{Credential: config.CredentialManagedIdentity, ClientID: "66666666-7777-8888-9999-000000000000"}
 )
 
+func cosmosAccess(c config.CosmosConnection) Access {
+	return NewAccess(c.Setting, c.UsesIdentity(), c.Identity)
+}
+
+func busAccess(c config.ServiceBusConnection) Access {
+	return NewAccess(c.Setting, c.UsesIdentity(), c.Identity)
+}
+
 func TestAKeyOrAConnectionStringProvesAConnectionAndElseItsIdentityDoes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -63,11 +71,11 @@ func TestAKeyOrAConnectionStringProvesAConnectionAndElseItsIdentityDoes(t *testi
 		setting  string
 		identity *config.Identity // nil = by key
 	}{
-		{"an account by key", CosmosAccess(account("COSMOS", shop, key, config.Identity{})), "COSMOS", nil},
-		{"a key comes before an identity", CosmosAccess(account("COSMOS", shop, key, system)), "COSMOS", nil},
-		{"an account by an identity", CosmosAccess(account("COSMOS", shop, "", assigned)), "COSMOS", &assigned},
-		{"a queue by connection string", BusAccess(queue(busString, config.Identity{}).ServiceBus), "SERVICEBUS", nil},
-		{"a queue by an identity", BusAccess(queue("", system).ServiceBus), "SERVICEBUS", &system},
+		{"an account by key", cosmosAccess(account("COSMOS", shop, key, config.Identity{})), "COSMOS", nil},
+		{"a key comes before an identity", cosmosAccess(account("COSMOS", shop, key, system)), "COSMOS", nil},
+		{"an account by an identity", cosmosAccess(account("COSMOS", shop, "", assigned)), "COSMOS", &assigned},
+		{"a queue by connection string", busAccess(queue(busString, config.Identity{}).ServiceBus), "SERVICEBUS", nil},
+		{"a queue by an identity", busAccess(queue("", system).ServiceBus), "SERVICEBUS", &system},
 		{"a table by connection string", TableAccess(storage), "TABLES", nil},
 		{"a table by URL, which FEEDSCALE_STATE itself holds", TableAccess(byIdentity), "FEEDSCALE_STATE", &config.Identity{}},
 	} {

@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/shadow"
+	"github.com/feedscale/feedscale/pkg/state"
+)
+
+// Record is where commands read what is and what was: a feedscale that is asked, or the state.
+type Record interface {
+	// List is of everything there is, or of what has one of some names.
+	List(ctx context.Context, names []string) (report.List, error)
+	Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error)
+	History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error)
+
+	// Replicas returns how many replicas a processor or group is to have. KEDA's external scaler asks. The error is
+	// report.ErrUnknownName, or says why no count can be stood by.
+	Replicas(ctx context.Context, name string) (int, error)
+
+	// Changed returns a channel that is closed when the count may have changed; nil if nothing tells.
+	Changed(name string) <-chan struct{}
+}
+
+// NewRecord is what a store has, until end. It takes the configuration, which says which processors there are,
+// unless the store is a feedscale that is asked. If it fails, the store is closed.
+func NewRecord(store state.Store, configure func() (config.Config, error), o Options) (record Record, end func(), err error) {
+	if api, asked := store.(*connect.API); asked {
+		return api, func() { api.Close() }, nil
+	}
+	c, err := configure()
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	a, err := wire(c, o, connect.New(c.Settings), store)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a, a.Close, nil
+}
+
+// List is what is stored, as overview.Overview has it.
+func (a *App) List(ctx context.Context, names []string) (report.List, error) {
+	return a.shown.List(ctx, names), nil
+}
+
+// Report is what ran since a time, as overview.Overview has it.
+func (a *App) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error) {
+	return a.shown.Report(ctx, names, since, progress)
+}
+
+// History is what is recorded of a processor.
+func (a *App) History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error) {
+	return a.store.History(ctx, name, from, to)
+}
+
+// Replicas is the same count as over HTTP.
+func (a *App) Replicas(ctx context.Context, name string) (int, error) {
+	s, err := a.shown.Answer(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	return s.Decision.Replicas, nil
+}
+
+// Changed tells of the next commit of this process.
+func (a *App) Changed(name string) <-chan struct{} {
+	if !a.shown.Knows(name) {
+		return nil
+	}
+	return a.store.Changed(name)
+}
