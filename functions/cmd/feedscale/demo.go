@@ -87,11 +87,9 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 	}
 	screen.Show(s.view)
 	return host.Serve(ctx, func(ctx context.Context) error {
-		return screen.Follow(ctx, func(ctx context.Context, took func(report.Tick)) error {
-			return host.TickForever(ctx, func(t report.Tick) {
-				took(t)
-				s.tell(screen)
-			})
+		return host.TickForever(ctx, func(t report.Tick) {
+			screen.Tick(t)
+			s.tell(screen)
 		})
 	})
 }

@@ -102,7 +102,7 @@ func TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal(t *testing.T) {
 		g.seen(t, key+" "+name+"*")
 	}
 	port := regexp.MustCompile(`http://127.0.0.1:(\d+)/`).FindStringSubmatch(strings.Join(g.shown(), "\n"))[1]
-	if status, _, stderr := run(t, "demo", "env", port); status != 1 || !strings.Contains(stderr, "it answers 401 Unauthorized") {
+	if status, _, stderr := run(t, "demo", "env", port); status != 1 || !strings.Contains(stderr, "asks for a key (401 Unauthorized)") {
 		t.Errorf("without the key: status %d, stderr %q", status, stderr)
 	}
 	g.resize(120, 40)
@@ -175,7 +175,7 @@ func TestOnlySettingsOfFeedscaleAreTakenFromWhatAnswers(t *testing.T) {
 		{"what would come between is unset, and the key stays", `["COSMOS=a"]`, 0, []string{"FEEDSCALE_PROCESSORS=[]", "COSMOS__accountEndpoint=x", "FEEDSCALE_API_KEY=k", "HOME=/"},
 			"unset FEEDSCALE_PROCESSORS\nunset COSMOS__accountEndpoint\nexport COSMOS='a'\nexport FEEDSCALE_LISTEN='ADDRESS'\nexport FEEDSCALE_URL='http://ADDRESS'\n", ""},
 		{"nothing else of the shell is set", `["PATH=/wicked","LD_PRELOAD=x","COSMOS;rm=x"]`, 0, nil, "export FEEDSCALE_LISTEN='ADDRESS'\nexport FEEDSCALE_URL='http://ADDRESS'\n", ""},
-		{"another program", "hello", 1, nil, "", "no demo answers at ADDRESS (it answers something else"},
+		{"another program", "hello", 1, nil, "", "no demo answers at ADDRESS (http://ADDRESS answers something else"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -202,7 +202,7 @@ func TestTheKeyOfADemoFollowsNoRedirect(t *testing.T) {
 	defer server.Close()
 	var stdout, stderr bytes.Buffer
 	env := program.Env{Args: []string{"demo", "env", strings.TrimPrefix(server.URL, "http://")}, Environ: []string{"FEEDSCALE_API_KEY=k"}, Stdout: &stdout, Stderr: &stderr, Now: time.Now}
-	if status := program.Main(t.Context(), env, commands(), ""); status != 1 || !strings.Contains(stderr.String(), "it answers 307 Temporary Redirect") {
+	if status := program.Main(t.Context(), env, commands(), ""); status != 1 || !strings.Contains(stderr.String(), "answers 307 Temporary Redirect") {
 		t.Errorf("status %d, stderr %q", status, stderr.String())
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,13 +12,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/feedscale/feedscale/functions/dashboard"
+	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/functions/internal/program"
-	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/demo"
 )
 
@@ -67,9 +64,6 @@ func newControls(world *demo.World, log *slog.Logger) http.Handler {
 	return protection.Handler(mux)
 }
 
-// environTimeout is short, since the demo runs on this machine.
-const environTimeout = 5 * time.Second
-
 // settingsOfDemo are the names that "demo env" accepts, since any program may answer at the
 // address.
 var settingsOfDemo = regexp.MustCompile(`^(COSMOS|SERVICEBUS|FEEDSCALE_[A-Z_]+)$`)
@@ -81,7 +75,11 @@ func printDemoEnviron(ctx context.Context, env program.Env, at string) error {
 	if !strings.Contains(address, ":") {
 		address = loopback + address
 	}
-	environ, err := askForEnviron(ctx, address, env.Getenv("FEEDSCALE_API_KEY"))
+	var environ []string
+	api, err := connect.NewAPI("http://"+address, env.Getenv("FEEDSCALE_API_KEY"))
+	if err == nil {
+		err = api.Get(ctx, &environ, "controls", "environ")
+	}
 	if err != nil {
 		return fmt.Errorf("no demo answers at %s (%w): start one with feedscale demo, or copy the line on its screen", address, err)
 	}
@@ -106,29 +104,4 @@ func printExports(w io.Writer, settings map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(w, "export %s='%s'\n", name, strings.ReplaceAll(settings[name], "'", `'\''`))
 	}
-}
-
-// askForEnviron requests the settings of the demo at an address; key is "" if there is none.
-func askForEnviron(ctx context.Context, address, key string) (environ []string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+routeEnviron, nil)
-	if err != nil {
-		return nil, err
-	}
-	if key != "" {
-		request.Header.Set("x-functions-key", key)
-	}
-	client := bounded.NewClient()
-	client.Timeout = environTimeout
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, errors.Unwrap(err) // without the address
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers %s", response.Status)
-	}
-	if err := json.NewDecoder(response.Body).Decode(&environ); err != nil {
-		return nil, fmt.Errorf("it answers something else: %w", err)
-	}
-	return environ, nil
 }

@@ -135,7 +135,7 @@ func (o *standIns) serve(ctx context.Context, env program.Env, file string) erro
 
 // printEnviron prints the settings for stand-ins that another process serves with the same options.
 func (o *standIns) printEnviron(env program.Env) error {
-	connection, err := net.DialTimeout("tcp", o.Cosmos.Addr, environTimeout)
+	connection, err := net.DialTimeout("tcp", o.Cosmos.Addr, 5*time.Second)
 	if err != nil {
 		return fmt.Errorf("no stand-in answers at %s (%w): start it with feedscale emulate, or name its --cosmos", o.Cosmos.Addr, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -49,11 +50,11 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 	if err != nil {
 		return err
 	}
-	// A person reads events and log below the table, and a log without a level as sentences.
-	var events, notes bytes.Buffer
+	// A person has the table in place of the events, and below it a log without a level as sentences.
+	var notes bytes.Buffer
 	lines, log, waiting := env.Stderr, program.NewLog(env.Stderr, c.Settings.LogLevel), env
-	if o.output == "table" {
-		lines = &events
+	if o.output == "table" && env.Person() {
+		lines = io.Discard
 	}
 	if o.output == "table" && env.Getenv("FEEDSCALE_LOG_LEVEL") == "" {
 		log = program.NewLog(&notes, slog.LevelWarn)
@@ -82,11 +83,6 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 	})
 	if len(result.Polled) > 0 || ctx.Err() == nil {
 		if err := o.write(env, result); err != nil {
-			return err
-		}
-	}
-	if !env.Person() { // who has the table
-		if _, err := env.Stderr.Write(events.Bytes()); err != nil {
 			return err
 		}
 	}

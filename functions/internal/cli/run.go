@@ -124,11 +124,12 @@ func (r *runner) serve(ctx context.Context, c *config.Config) error {
 	}
 	defer h.Close()
 	c.Settings.Listen = strings.TrimPrefix(h.URL(), "http://")
-	tick := func(ctx context.Context) error { return h.TickForever(ctx, nil) }
+	var took func(report.Tick)
 	if r.screen.Live {
 		r.show(c.Settings)
-		tick = func(ctx context.Context) error { return r.screen.Follow(ctx, h.TickForever) }
+		took = r.screen.Tick
 	}
+	tick := func(ctx context.Context) error { return h.TickForever(ctx, took) }
 	if listener == nil {
 		return h.Serve(ctx, tick)
 	}

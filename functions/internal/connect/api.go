@@ -143,6 +143,11 @@ func (a *API) Report(ctx context.Context, names []string, since time.Time, progr
 	}
 }
 
+// Get asks for the value at a path below /api.
+func (a *API) Get(ctx context.Context, into any, path ...string) error {
+	return a.ask(ctx, "", nil, into, path...)
+}
+
 // askAbout asks about a processor or group, or about a part of it. Text that cannot be a name is refused:
 // otherwise its author could choose the path of a request that carries the key.
 func (a *API) askAbout(ctx context.Context, name, part string, query url.Values, into any) error {
@@ -203,7 +208,7 @@ func (a *API) refusal(name string, answer *http.Response) error {
 		return fmt.Errorf("%s asks for a key (%s): set FEEDSCALE_API_KEY to it; of a function app, to a function key of the function processors", a.base, answer.Status)
 	case refused:
 		return fmt.Errorf("%s refuses the key in FEEDSCALE_API_KEY (%s): set it to the key of feedscale run or, of a function app, to a function key of the function processors", a.base, answer.Status)
-	case ours && answer.StatusCode == http.StatusNotFound:
+	case ours && answer.StatusCode == http.StatusNotFound && name != "":
 		return report.UnknownName(name)
 	case ours && problem.Detail != "":
 		return fmt.Errorf("%s: %s", answer.Status, strings.ToValidUTF8(problem.Detail[:min(len(problem.Detail), maxDetail)], ""))

@@ -2,7 +2,6 @@ package program
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,6 +23,7 @@ type Screen struct {
 	env            Env
 	mu             sync.Mutex
 	view           View
+	closed         bool
 	drawn          int // lines of the picture on the terminal
 	ticks          int
 	polled, groups []state.State  // by the last poll of each
@@ -65,43 +65,43 @@ func (s *Screen) Write(lines []byte) (int, error) {
 	return len(lines), s.draw(string(lines))
 }
 
-// Show draws a view.
+// Show draws a view, and on a terminal again and again until Close.
 func (s *Screen) Show(v View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	first := s.view == nil
 	s.view = v
 	_ = s.draw("")
+	if first && s.Live {
+		go s.redraw()
+	}
 }
 
-// Follow polls until ctx ends, and shows each tick. The poll that it runs passes each tick on.
-func (s *Screen) Follow(ctx context.Context, poll func(context.Context, func(report.Tick)) error) error {
-	var drawing sync.WaitGroup
-	defer drawing.Wait()
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	drawing.Go(func() {
-		for ctx.Err() == nil && s.Live {
-			select {
-			case <-time.After(drawEvery):
-			case <-ctx.Done():
-			}
-			_, _ = s.Write(nil) // nobody could be told of an error
+func (s *Screen) redraw() {
+	for range time.Tick(drawEvery) {
+		s.mu.Lock()
+		closed := s.closed
+		if !closed {
+			_ = s.draw("") // nobody could be told of an error
 		}
-	})
-	return poll(ctx, s.show)
+		s.mu.Unlock()
+		if closed {
+			return
+		}
+	}
 }
 
 // Close ends the picture, which stays on the terminal.
 func (s *Screen) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.drawn > 0 {
+	if s.closed = true; s.drawn > 0 {
 		fmt.Fprint(s.env.Stdout, "\r\nfeedscale: stopped\r\n")
 	}
 }
 
-// show shows the result of a tick.
-func (s *Screen) show(result report.Tick) {
+// Tick shows the result of a tick.
+func (s *Screen) Tick(result report.Tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var lines strings.Builder
