@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/cli"
+	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/actions/kubernetes"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -19,7 +19,7 @@ import (
 func clusterKinds() actions.Kinds { return actions.Kinds{kubernetes.Kind()} }
 
 // newScaler makes KEDA's external scaler, for the commands that serve it.
-func newScaler(s config.Scaler, answers cli.ScalerAnswers, interval time.Duration, log *slog.Logger) (func(context.Context, net.Listener) error, error) {
+func newScaler(s config.Scaler, answers app.Answers, interval time.Duration, log *slog.Logger) (func(context.Context, net.Listener) error, error) {
 	server, err := scaler.New(scaler.Options{
 		Source: answers, Interval: interval, Log: log,
 		TLS: scaler.TLS{CertFile: s.CertFile, KeyFile: s.KeyFile, ClientCAFile: s.ClientCAFile},

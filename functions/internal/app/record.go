@@ -12,19 +12,24 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Record is where commands read what is and what was: a feedscale that is asked, or the state.
-type Record interface {
-	// List is of everything there is, or of what has one of some names.
-	List(ctx context.Context, names []string) (report.List, error)
-	Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error)
-	History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error)
-
-	// Replicas returns how many replicas a processor or group is to have. KEDA's external scaler asks. The error is
-	// report.ErrUnknownName, or says why no count can be stood by.
+// Answers are those to a scaler (package scaler, Source).
+type Answers interface {
+	// Replicas returns how many replicas a processor or group is to have. The error is report.ErrUnknownName, or says
+	// why no count can be stood by.
 	Replicas(ctx context.Context, name string) (int, error)
 
 	// Changed returns a channel that is closed when the count may have changed; nil if nothing tells.
 	Changed(name string) <-chan struct{}
+}
+
+// Record is where commands read what is and what was: a feedscale that is asked, or the state.
+type Record interface {
+	Answers
+
+	// List is of everything there is, or of what has one of some names.
+	List(ctx context.Context, names []string) (report.List, error)
+	Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error)
+	History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error)
 }
 
 // NewRecord is what a store has, until end. It takes the configuration, which says which processors there are,

@@ -41,7 +41,7 @@ func History(env program.Env, f *program.Flags) {
 		f.Mistake(!since.Before(until), "--since has to be before --until: they are %s and %s", since.Format(time.RFC3339), until.Format(time.RFC3339))
 	})
 	f.Run(func(ctx context.Context, names []string) error {
-		samples, err := recorded(ctx, env, from, names[0], since, until)
+		samples, err := recorded(ctx, env, &from, names[0], since, until)
 		if err != nil {
 			return err
 		}
@@ -80,9 +80,9 @@ func timeFlag(f *program.Flags, env program.Env, at *time.Time, name, usage stri
 
 // recorded reads what is recorded of a processor up to the second of a time. It is an error if that
 // is nothing.
-func recorded(ctx context.Context, env program.Env, s source, name string, from, to time.Time) ([]state.Sample, error) {
+func recorded(ctx context.Context, env program.Env, s *source, name string, from, to time.Time) ([]state.Sample, error) {
 	samples, err := program.Await(ctx, env, "the state", func(func(string)) ([]state.Sample, error) {
-		store, err := s.store(env, asking(env))
+		_, store, err := s.store(env)
 		if err != nil {
 			return nil, err
 		}

@@ -120,17 +120,17 @@ func options(env program.Env, log *slog.Logger, events io.Writer) app.Options {
 	return app.Options{Log: log, EventLines: events, Version: env.Version, Now: env.Now, Getenv: env.Getenv, Asking: asking(env)}
 }
 
-// asking tells a person once which process is asked because it has the state file open.
+// asking tells a person which process is asked because it has the state file open.
 func asking(env program.Env) func(address string) {
-	var once sync.Once
 	return func(address string) {
-		once.Do(func() { env.Say("another process has the state file open, and is asked at " + address) })
+		env.Say("another process has the state file open, and is asked at " + address)
 	}
 }
 
 // source is what a command reads: the API of a running feedscale, or the state.
 type source struct {
-	url, file string // flags
+	url, file string    // flags
+	asked     sync.Once // a process in place of the state file
 }
 
 func (s *source) flags(f *program.Flags, env program.Env) {
@@ -154,31 +154,39 @@ func (s *source) address(settings config.Settings) string {
 	return s.url
 }
 
-// store opens what a command reads. asking is told which process is asked in place of a state file.
-func (s *source) store(env program.Env, asking func(address string)) (state.Store, error) {
+// store opens what a command reads.
+func (s *source) store(env program.Env) (config.Settings, state.Store, error) {
 	settings, err := readSettings(env)
 	if err != nil {
-		return nil, err
+		return settings, nil, err
 	}
 	if address := s.address(settings); address != "" {
 		api, err := connect.NewAPI(address, settings.APIKey.Reveal())
 		if err != nil {
 			err = program.Usage(fmt.Errorf("--url, or FEEDSCALE_URL: %w", err))
 		}
-		return api, err
+		return settings, api, err
 	}
 	connections := connect.New(settings)
-	connections.Asking = asking
-	return connections.Store(settings.State, true)
+	connections.Asking = func(address string) { s.asked.Do(func() { asking(env)(address) }) }
+	store, err := connections.Store(settings.State, true)
+	return settings, store, err
 }
 
-// record opens what a command reads, until end.
-func (s *source) record(env program.Env, o app.Options) (record app.Record, end func(), err error) {
-	store, err := s.store(env, o.Asking)
+// record opens what a command reads, until end. Without a log there is one only if FEEDSCALE_LOG_LEVEL asks for it:
+// the result says what is wrong.
+func (s *source) record(env program.Env, log *slog.Logger) (record app.Record, end func(), err error) {
+	settings, store, err := s.store(env)
 	if err != nil {
 		return nil, nil, err
 	}
-	return app.NewRecord(store, func() (config.Config, error) { return readConfig(env, s.file) }, o)
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+		if env.Getenv("FEEDSCALE_LOG_LEVEL") != "" {
+			log = program.NewLog(env.Stderr, settings.LogLevel)
+		}
+	}
+	return app.NewRecord(store, func() (config.Config, error) { return readConfig(env, s.file) }, options(env, log, io.Discard))
 }
 
 // lookInto asks the account of a connection.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,16 +61,12 @@ func (r *reportOptions) setRan(text string) (allowed string) {
 }
 
 func (r *reportOptions) run(ctx context.Context, names []string) error {
-	settings, err := readSettings(r.env)
-	if err != nil {
-		return err
-	}
 	var wrong error
 	r.config, wrong = readConfig(r.env, r.file) // an API needs none; then the policies are those built in
 	if wrong != nil && r.ran == "own" {
 		return program.Usage(fmt.Errorf("--ran own needs the policies of the processors file: %w", wrong))
 	}
-	record, end, err := r.record(r.env, options(r.env, program.NewLog(r.env.Stderr, settings.LogLevel), io.Discard))
+	record, end, err := r.record(r.env, nil)
 	if err != nil {
 		return unreadable(err)
 	}

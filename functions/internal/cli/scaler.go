@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"time"
@@ -22,13 +21,7 @@ import (
 // between two looks at the processor of a stream; 0 = the answers tell of each change. serve answers
 // on a listener until ctx ends. It is a parameter of commands, since the deployed handler must not
 // link gRPC.
-type NewScaler func(s config.Scaler, answers ScalerAnswers, interval time.Duration, log *slog.Logger) (serve func(context.Context, net.Listener) error, err error)
-
-// ScalerAnswers are the answers of a scaler (package scaler, Source).
-type ScalerAnswers interface {
-	Replicas(ctx context.Context, name string) (int, error)
-	Changed(name string) <-chan struct{}
-}
+type NewScaler func(s config.Scaler, answers app.Answers, interval time.Duration, log *slog.Logger) (serve func(context.Context, net.Listener) error, err error)
 
 const (
 	// scalerAddress is the default of --listen.
@@ -61,7 +54,7 @@ func Scaler(scaler NewScaler) program.Command {
 			f.Mistake(err == nil && o.events.Subscription == "", // the events of a queue are for another consumer
 				"--events: it needs a subscription of its own; allowed is servicebus:SETTING/TOPIC/Subscriptions/NAME")
 		})
-		f.Run(func(ctx context.Context, _ []string) error { return serveScaler(ctx, env, o, scaler) })
+		f.Run(func(ctx context.Context, _ []string) error { return serveScaler(ctx, env, &o, scaler) })
 	}
 }
 
@@ -72,7 +65,7 @@ type scalerOptions struct {
 	interval time.Duration
 }
 
-func serveScaler(ctx context.Context, env program.Env, o scalerOptions, scaler NewScaler) error {
+func serveScaler(ctx context.Context, env program.Env, o *scalerOptions, scaler NewScaler) error {
 	settings, err := readSettings(env)
 	if err != nil {
 		return err
@@ -82,12 +75,12 @@ func serveScaler(ctx context.Context, env program.Env, o scalerOptions, scaler N
 		return program.Usage(fmt.Errorf("the state in FEEDSCALE_STATE is a file, which one process alone can open: set FEEDSCALE_SCALER_LISTEN for feedscale run, or ask it with --url http://%s", settings.Listen))
 	}
 	log := program.NewLog(env.Stderr, settings.LogLevel)
-	record, end, err := o.record(env, options(env, log, io.Discard))
+	record, end, err := o.record(env, log)
 	if err != nil {
 		return program.Usage(err)
 	}
 	defer end()
-	answers := ScalerAnswers(record)
+	answers := app.Answers(record)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.events.Subscription != "" {
@@ -112,7 +105,7 @@ func serveScaler(ctx context.Context, env program.Env, o scalerOptions, scaler N
 
 // noticedAnswers are answers with the changes that events tell of.
 type noticedAnswers struct {
-	ScalerAnswers
+	app.Answers
 	*state.Notices
 }
 
@@ -120,7 +113,7 @@ type noticedAnswers struct {
 func (n noticedAnswers) Changed(name string) <-chan struct{} { return n.Notices.Changed(name) }
 
 // tellByEvents reports a change for each event of a subscription, until ctx ends.
-func tellByEvents(ctx context.Context, consumer *servicebus.Consumer, path string, answers ScalerAnswers, log *slog.Logger) ScalerAnswers {
+func tellByEvents(ctx context.Context, consumer *servicebus.Consumer, path string, answers app.Answers, log *slog.Logger) app.Answers {
 	n := noticedAnswers{answers, new(state.Notices)}
 	go func() {
 		err := consumer.Run(ctx, func(_ context.Context, event events.ScaleEvent) error {

@@ -91,7 +91,7 @@ func (s *simulation) addFlags() {
 func (s *simulation) run(ctx context.Context) error {
 	if name, stored := strings.CutPrefix(s.trace, "history:"); stored {
 		now := s.env.Now().UTC()
-		samples, err := recorded(ctx, s.env, s.source, name, now.Add(-s.since), now)
+		samples, err := recorded(ctx, s.env, &s.source, name, now.Add(-s.since), now)
 		if err != nil {
 			return err
 		}

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -47,19 +45,10 @@ type statusOptions struct {
 // watchEvery is the interval between two looks with --watch.
 const watchEvery = 5 * time.Second
 
-func (o statusOptions) run(ctx context.Context) error {
-	settings, err := readSettings(o.env)
-	if err != nil {
-		return err
-	}
-	log := program.NewLog(o.env.Stderr, settings.LogLevel)
-	if o.env.Getenv("FEEDSCALE_LOG_LEVEL") == "" { // the list has what is wrong
-		log = slog.New(slog.DiscardHandler)
-	}
-	wiring := options(o.env, log, io.Discard)
+func (o *statusOptions) run(ctx context.Context) error {
 	// Each look opens the state, so that a file is free for others in between.
 	look := func(func(string)) (report.List, error) {
-		record, end, err := o.record(o.env, wiring)
+		record, end, err := o.record(o.env, nil)
 		if err != nil {
 			return report.List{}, err
 		}
@@ -114,7 +103,7 @@ func incomplete(all report.List) bool {
 	})
 }
 
-func (o statusOptions) print(all report.List) error {
+func (o *statusOptions) print(all report.List) error {
 	if o.output == "json" {
 		return console.WriteStatusJSON(o.env.Stdout, all, o.listing)
 	}
@@ -123,7 +112,7 @@ func (o statusOptions) print(all report.List) error {
 
 // watch prints each change until ctx ends, on a terminal in place of the last one. After the first
 // answer, a failure is printed, and the next look goes on.
-func (o statusOptions) watch(ctx context.Context, look func(func(string)) (report.List, error)) error {
+func (o *statusOptions) watch(ctx context.Context, look func(func(string)) (report.List, error)) error {
 	screen := program.NewScreen(o.env, o.output == "json")
 	if screen.Live {
 		defer screen.Close()

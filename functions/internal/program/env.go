@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -64,13 +65,10 @@ func terminal(f *os.File) func() (width, height int, ok bool) {
 }
 
 func version(release string) string {
-	if release != "" {
-		return release
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return cmp.Or(release, info.Main.Version, "(devel)")
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
+	return cmp.Or(release, "(devel)")
 }
 
 // Getenv returns a variable of the environment, "" if it is not set.

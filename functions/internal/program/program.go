@@ -42,12 +42,7 @@ type Failure struct {
 }
 
 // Error is the sentence.
-func (f Failure) Error() string {
-	if f.Err == nil {
-		return fmt.Sprintf("exit status %d", f.Status)
-	}
-	return f.Err.Error()
-}
+func (f Failure) Error() string { return fmt.Sprint(f.Err) }
 
 // Unwrap returns the cause.
 func (f Failure) Unwrap() error { return f.Err }

@@ -2,12 +2,15 @@ package program
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
@@ -69,25 +72,19 @@ func (s *Screen) Write(lines []byte) (int, error) {
 func (s *Screen) Show(v View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := s.view == nil
-	s.view = v
-	_ = s.draw("")
-	if first && s.Live {
-		go s.redraw()
+	if s.view == nil && s.Live {
+		time.AfterFunc(drawEvery, s.redraw)
 	}
+	s.view = v
+	_ = s.draw("") // nobody could be told of an error
 }
 
 func (s *Screen) redraw() {
-	for range time.Tick(drawEvery) {
-		s.mu.Lock()
-		closed := s.closed
-		if !closed {
-			_ = s.draw("") // nobody could be told of an error
-		}
-		s.mu.Unlock()
-		if closed {
-			return
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		_ = s.draw("")
+		time.AfterFunc(drawEvery, s.redraw)
 	}
 }
 
@@ -208,4 +205,44 @@ func Table(rows [][]console.Cell, style console.Style) []string {
 		return []string{"waiting for the first poll"}
 	}
 	return strings.Split(strings.TrimSuffix(console.ProcessorTable(rows, style), "\n"), "\n")
+}
+
+// Await runs work. If that takes longer than a second, a line on the terminal of Stderr says what
+// is waited for, until work says something else. After a signal the error is a Failure that says
+// so, and the value is what the work returned.
+func Await[T any](ctx context.Context, env Env, what string, work func(say func(what string)) (T, error)) (T, error) {
+	var said atomic.Value
+	said.Store(what)
+	ended := make(chan struct{})
+	var showing sync.WaitGroup
+	if env.Person() {
+		showing.Go(func() { showWaiting(env, &said, ended) })
+	}
+	value, err := work(func(what string) { said.Store(what) })
+	close(ended)
+	showing.Wait()
+	if errors.Is(ctx.Err(), context.Canceled) {
+		err = Incomplete(fmt.Errorf("interrupted while waiting for %s", said.Load()))
+	}
+	return value, err
+}
+
+// showWaiting draws the line until ended, and then wipes it.
+func showWaiting(env Env, said *atomic.Value, ended <-chan struct{}) {
+	const wipe = "\r\x1b[K" // empties the line of the cursor (ECMA-48, EL)
+	width, _, _ := size(env.ErrTerminal)
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for seconds := 1; ; seconds++ {
+		select {
+		case <-second.C:
+			line := fmt.Sprintf("waiting for %s, %ds; Ctrl-C ends it", said.Load(), seconds)
+			env.draw(wipe + console.Style{Width: width}.Cut(line))
+		case <-ended:
+			if seconds > 1 {
+				env.draw(wipe)
+			}
+			return
+		}
+	}
 }
