@@ -85,15 +85,10 @@ func New(c config.Config, o Options) (*App, error) {
 }
 
 // wire is New over a store, which it closes if it fails.
-func wire(c config.Config, o Options, connections *connect.Connections, store state.Store) (a *App, err error) {
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, store.Close())
-		}
-	}()
+func wire(c config.Config, o Options, connections *connect.Connections, store state.Store) (*App, error) {
 	clock := poller.NewClock(o.Now)
 	o.Now = clock.Now
-	a = &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples}, store: &state.Commits{Store: store}}
+	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples}, store: &state.Commits{Store: store}}
 	if name := c.Settings.Ignored; name != "" {
 		o.Log.Warn("a setting is ignored: no part of the program reads it any more", "setting", name)
 	}
@@ -111,35 +106,45 @@ func wire(c config.Config, o Options, connections *connect.Connections, store st
 		Now: o.Now,
 		Log: o.Log,
 	}
-	if err := a.addSubjects(connections); err != nil {
-		return nil, err
+	err := a.addSubjects(connections)
+	if err == nil {
+		a.poller.Throughput, err = newKeeper(c, connections, a.store, o.Log)
 	}
-	if a.poller.Throughput, err = newKeeper(c, connections, a.store, o.Log); err != nil {
-		return nil, err
+	if err == nil {
+		err = a.addServiceBus(connections)
 	}
-	publisher, err := connections.Publisher(c.Settings.Events, o.EventLines)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, store.Close())
+	}
+	return a, nil
+}
+
+// addServiceBus has events published, signal queues kept and, under a Functions host, large ticks handed over.
+func (a *App) addServiceBus(connections *connect.Connections) error {
+	publisher, err := connections.Publisher(a.config.Settings.Events, a.options.EventLines)
+	if err != nil {
+		return err
 	}
 	a.poller.Publisher = a.meters.Publisher(publisher)
 	a.closers = append(a.closers, publisher.Close)
-	signals, err := connections.Signals(c.Settings.Events)
+	signals, err := connections.Signals(a.config.Settings.Events)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if signals != nil { // nil if nothing can have a signal queue
 		a.poller.Signals = countedSignals{signals, a.meters}
 		a.closers = append(a.closers, signals.Close)
 	}
-	if o.BehindHost && c.Settings.Shards.Queue != "" {
-		shards, err := connections.Queue(c.Settings.Shards)
-		if err != nil {
-			return nil, err
-		}
-		a.poller.Shards, a.poller.ShardSize = shards, c.Settings.ShardSize
-		a.closers = append(a.closers, shards.Close)
+	if !a.options.BehindHost || a.config.Settings.Shards.Queue == "" {
+		return nil
 	}
-	return a, nil
+	shards, err := connections.Queue(a.config.Settings.Shards)
+	if err != nil {
+		return err
+	}
+	a.poller.Shards, a.poller.ShardSize = shards, a.config.Settings.ShardSize
+	a.closers = append(a.closers, shards.Close)
+	return nil
 }
 
 // addSubjects has the processors and groups of the configuration polled and shown.

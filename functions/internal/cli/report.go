@@ -108,13 +108,8 @@ func (r *reportOptions) model(ctx context.Context, record app.Record, name strin
 			q.Objective = p.Policy.MaxChangeAge
 		}
 	}
-	switch r.ran {
-	case "":
-	case "keda":
-		q.Ran = q.Policies[1]
-	case "own":
-		q.Ran = q.Policies[0]
-	default:
+	q.Ran = map[string]simulate.Scaler{"own": q.Policies[0], "keda": q.Policies[1]}[r.ran] // nil if it is not said
+	if r.fixed > 0 {
 		q.Ran = simulate.Fixed(r.fixed)
 	}
 	for from := all.Since; from.Before(all.Until); from = from.Add(modelledAtOnce) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -105,15 +104,6 @@ func (r *runner) run(ctx context.Context) error {
 // serve polls and answers until ctx ends. It writes the addresses that it listens on into c, so
 // that a restart keeps them.
 func (r *runner) serve(ctx context.Context, c *config.Config) error {
-	var listener net.Listener
-	if c.Settings.Scaler.Listen != "" {
-		var err error
-		if listener, err = misused(app.ListenAt(c.Settings.Scaler.Listen, scalerSetting)); err != nil {
-			return err
-		}
-		defer listener.Close()
-		c.Settings.Scaler.Listen = listener.Addr().String()
-	}
 	events := io.Writer(console.Lines{Writer: r.env.Stdout})
 	if r.screen.Live {
 		events = r.screen
@@ -126,22 +116,31 @@ func (r *runner) serve(ctx context.Context, c *config.Config) error {
 	c.Settings.Listen = strings.TrimPrefix(h.URL(), "http://")
 	var took func(report.Tick)
 	if r.screen.Live {
-		r.show(c.Settings)
 		took = r.screen.Tick
 	}
-	tick := func(ctx context.Context) error { return h.TickForever(ctx, took) }
-	if listener == nil {
-		return h.Serve(ctx, tick)
+	work := []func(context.Context) error{func(ctx context.Context) error { return h.TickForever(ctx, took) }}
+	if c.Settings.Scaler.Listen != "" {
+		listener, err := misused(app.ListenAt(c.Settings.Scaler.Listen, scalerSetting))
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+		c.Settings.Scaler.Listen = listener.Addr().String()
+		scale, err := misused(r.scaler(c.Settings.Scaler, h, 0, r.log))
+		if err != nil {
+			return err
+		}
+		work = append(work, func(ctx context.Context) error { return scale(ctx, listener) })
 	}
-	serve, err := misused(r.scaler(c.Settings.Scaler, h, 0, r.log))
-	if err != nil {
-		return err
+	if r.screen.Live {
+		r.show(c.Settings)
 	}
 	return h.Serve(ctx, func(ctx context.Context) error {
-		both, ctx := errgroup.WithContext(ctx)
-		both.Go(func() error { return serve(ctx, listener) })
-		both.Go(func() error { return tick(ctx) })
-		return both.Wait()
+		all, ctx := errgroup.WithContext(ctx)
+		for _, one := range work {
+			all.Go(func() error { return one(ctx) })
+		}
+		return all.Wait()
 	})
 }
 

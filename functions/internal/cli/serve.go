@@ -62,7 +62,7 @@ func serve(ctx context.Context, env program.Env, file string) error {
 	}
 	if err != nil {
 		log.Error("the handler failed", "error", err.Error())
-		return program.Incomplete(nil)
+		return program.Failure{Status: program.StatusIncomplete}
 	}
 	return nil
 }

@@ -51,21 +51,17 @@ func (f Failure) Unwrap() error { return f.Err }
 // is nil.
 func Usage(err error) error { return Failure{StatusUsage, err} }
 
-// Incomplete is the Failure of work that was tried and did not succeed. The err of one that was
-// printed already is nil.
-func Incomplete(err error) error { return Failure{StatusIncomplete, err} }
-
 // Completed is err, or else the Failure of a result that is not complete, which was printed already.
 func Completed(complete bool, err error) error {
 	if err == nil && !complete {
-		return Incomplete(nil)
+		return Failure{Status: StatusIncomplete}
 	}
 	return err
 }
 
 // Command makes a subcommand for a process: its Use, its help, its flags, and its work (Flags.Run).
-// The work returns nil, or an error: a Failure has its own exit status, any other error that of
-// Incomplete. A command whose Use names no arguments takes none.
+// The work returns nil, or an error: a Failure has its own exit status, any other error
+// StatusIncomplete. A command whose Use names no arguments takes none.
 type Command func(env Env, f *Flags)
 
 // Make makes the command.

@@ -208,8 +208,8 @@ func Table(rows [][]console.Cell, style console.Style) []string {
 }
 
 // Await runs work. If that takes longer than a second, a line on the terminal of Stderr says what
-// is waited for, until work says something else. After a signal the error is a Failure that says
-// so, and the value is what the work returned.
+// is waited for, until work says something else. After a signal the error says so, and the value is
+// what the work returned.
 func Await[T any](ctx context.Context, env Env, what string, work func(say func(what string)) (T, error)) (T, error) {
 	var said atomic.Value
 	said.Store(what)
@@ -222,7 +222,7 @@ func Await[T any](ctx context.Context, env Env, what string, work func(say func(
 	close(ended)
 	showing.Wait()
 	if errors.Is(ctx.Err(), context.Canceled) {
-		err = Incomplete(fmt.Errorf("interrupted while waiting for %s", said.Load()))
+		err = fmt.Errorf("interrupted while waiting for %s", said.Load())
 	}
 	return value, err
 }
