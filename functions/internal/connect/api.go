@@ -157,21 +157,17 @@ func (a *API) askAbout(ctx context.Context, name, part string, query url.Values,
 	return a.ask(ctx, name, query, into, "processors", name, part)
 }
 
-// ask asks about a name for a value, at a path below /api.
-func (a *API) ask(ctx context.Context, name string, query url.Values, into any, path ...string) error {
+// ask asks about a name for a value, at a path below /api. Every answer is an error but 200. It is decoded as it
+// comes, since it may have thousands of processors.
+func (a *API) ask(ctx context.Context, name string, query url.Values, into any, path ...string) (err error) {
+	defer func() {
+		if err != nil && a.inUse != nil && !errors.Is(err, report.ErrUnknownName) { // a name that nobody has
+			err = fmt.Errorf("%w; nor does that process tell what it holds (%w): set FEEDSCALE_LISTEN to its address", a.inUse, err)
+		}
+	}()
 	question := a.base.JoinPath("api").JoinPath(path...)
 	question.RawQuery = query.Encode()
-	err := a.get(ctx, name, question.String(), into)
-	if err == nil || a.inUse == nil || errors.Is(err, report.ErrUnknownName) { // a name that nobody has
-		return err
-	}
-	return fmt.Errorf("%w; nor does that process tell what it holds (%w): set FEEDSCALE_LISTEN to its address", a.inUse, err)
-}
-
-// get asks a question about a name. Every answer is an error but 200. It is decoded as it comes, since it may
-// have thousands of processors.
-func (a *API) get(ctx context.Context, name, question string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
 	if err != nil {
 		return err
 	}
