@@ -51,13 +51,13 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	screen := program.NewScreen(env, false)
+	defer screen.Close()
 	logged := slog.LevelWarn // the lowest level of the world's log
 	if screen.Live {
 		// When the terminal closes, the demo ends as after Ctrl-C, and removes its files.
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer stop()
-		defer screen.Close()
 		logged = slog.LevelError
 	}
 	if duration > 0 {

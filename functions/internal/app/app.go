@@ -7,6 +7,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,11 +187,8 @@ func (c countedSignals) Keep(ctx context.Context, queue string, replicas int) er
 
 // processID names this process among all that may poll into one store.
 func processID() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s/%d", host, os.Getpid())
+	host, _ := os.Hostname() // "" if it has none
+	return fmt.Sprintf("%s/%d", cmp.Or(host, "unknown"), os.Getpid())
 }
 
 // Poll is one tick that no meter counts.

@@ -62,13 +62,12 @@ func (r *runner) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.log = r.screen.Log(c.Settings.LogLevel)
-	if r.screen.Live {
-		if r.env.Getenv("FEEDSCALE_LOG_LEVEL") == "" { // the picture shows the rest
-			r.log = r.screen.Log(slog.LevelWarn)
-		}
-		defer r.screen.Close()
+	defer r.screen.Close()
+	level := c.Settings.LogLevel
+	if r.screen.Live && r.env.Getenv("FEEDSCALE_LOG_LEVEL") == "" { // the picture shows the rest
+		level = slog.LevelWarn
 	}
+	r.log = r.screen.Log(level)
 	hangup := make(chan os.Signal, 1)
 	if !r.env.Person() { // a terminal sends SIGHUP when it closes, to end its processes
 		signal.Notify(hangup, syscall.SIGHUP)

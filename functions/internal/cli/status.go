@@ -114,9 +114,7 @@ func (o *statusOptions) print(all report.List) error {
 // answer, a failure is printed, and the next look goes on.
 func (o *statusOptions) watch(ctx context.Context, look func(func(string)) (report.List, error)) error {
 	screen := program.NewScreen(o.env, o.output == "json")
-	if screen.Live {
-		defer screen.Close()
-	}
+	defer screen.Close()
 	var before *report.List // the last answer: its processors and groups
 	for ctx.Err() == nil {
 		all, err := look(nil)
