@@ -148,10 +148,11 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 		return nil, errClosed
 	}
 	if s.queues[name] == nil {
-		q, err := s.namespace.queue(name, access{signals: true})
+		q, err := s.namespace.queue(name)
 		if err != nil {
 			return nil, err
 		}
+		q.signals = true
 		s.queues[name] = &signalQueue{q, newConnection(func() (SignalLink, error) {
 			if s.link != nil {
 				return s.link(name), nil
