@@ -35,20 +35,11 @@ func Kind() actions.Kind {
 		Name: "webhook", Summary: "POST",
 		Flags: []actions.Flag{{Name: "url", Usage: "where webhook posts to; the setting FEEDSCALE_WEBHOOK_SECRET signs"}},
 		New: func(o actions.Options) (actions.Action, error) {
-			var own Options
-			var secretErr error
-			if o.Secret != "" {
-				if own.Key, secretErr = ParseSecret(o.Secret); secretErr != nil {
-					secretErr = fmt.Errorf("FEEDSCALE_WEBHOOK_SECRET: %w", secretErr)
-				}
-			}
+			key, secretErr := ParseSecret(o.Secret)
 			if o.Flag("url") == "" {
 				return nil, errors.Join(errors.New("--url: is missing; --action webhook needs the address to post to, as in --url https://HOST/PATH"), secretErr)
 			}
-			action, err := New(o.Flag("url"), own)
-			if err != nil {
-				err = fmt.Errorf("--url: %w", err)
-			}
+			action, err := New(o.Flag("url"), Options{Key: key})
 			return action, errors.Join(err, secretErr)
 		},
 	}
@@ -76,7 +67,7 @@ type Action struct {
 func New(address string, o Options) (*Action, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, errors.New("the URL of the webhook is not an address; allowed is https://HOST/PATH, or http:// inside a trusted network")
+		return nil, errors.New("--url: the URL of the webhook is not an address; allowed is https://HOST/PATH, or http:// inside a trusted network")
 	}
 	client := bounded.NewClient()
 	client.Timeout = cmp.Or(o.Timeout, 15*time.Second)
@@ -135,12 +126,15 @@ func (a *Action) sign(header http.Header, id string, body []byte) {
 }
 
 // ParseSecret returns the key in a secret in the form of the specification: base64 of 24 to 64
-// bytes. The prefix whsec_ may be left out, as the specification's libraries allow. The error never
-// contains the secret.
+// bytes. The prefix whsec_ may be left out, as the specification's libraries allow. No secret has no key.
+// The error never contains the secret.
 func ParseSecret(text string) ([]byte, error) {
+	if text == "" {
+		return nil, nil
+	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(text), "whsec_"))
 	if err != nil || len(key) < 24 || len(key) > 64 {
-		return nil, errors.New("the secret of the webhook is not one; allowed is base64 of 24 to 64 bytes, as 'openssl rand -base64 32' makes it, with or without whsec_ before it")
+		return nil, errors.New("FEEDSCALE_WEBHOOK_SECRET: the secret of the webhook is not one; allowed is base64 of 24 to 64 bytes, as 'openssl rand -base64 32' makes it, with or without whsec_ before it")
 	}
 	return key, nil
 }
