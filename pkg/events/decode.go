@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"strings"
 )
 
@@ -36,7 +36,10 @@ func decode(body []byte) (ScaleEvent, error) {
 		envelope
 		Data json.RawMessage `json:"data"`
 	}
-	err := fields{needed: "specversion type id source subject time datacontenttype data"}.read(body, "", &env)
+	given, err := object(body, "")
+	if err == nil {
+		err = given.read("", &env)
+	}
 	switch {
 	case err != nil && (env.SpecVersion == "" || env.Type == ""):
 		return ScaleEvent{}, err
@@ -66,35 +69,28 @@ func decode(body []byte) (ScaleEvent, error) {
 	return e, nil
 }
 
-func decodeData(raw json.RawMessage) (Data, error) {
+func decodeData(raw []byte) (Data, error) {
 	given, err := object(raw, "data.")
 	if err != nil {
 		return Data{}, err
 	}
-	known := fields{
-		needed:   "sequence desiredReplicas active direction metricValue complete status reasons target",
-		nullable: "previousReplicas lag changeAgeSeconds partitionCount partitionsWithLag",
-		optional: "findings throughput",
-	}
-	group := string(given["group"])
-	if group != "" || given["epoch"] != nil {
-		known.needed, known.nullable = known.needed+" epoch", known.nullable+" group"
-	} // else an event of a release that had neither, which may have waited in a queue for long
-	if group == "" || group == "null" || group == `""` {
-		known.needed, known.optional = known.needed+" processor", known.optional+" members"
-	} else {
-		known.needed, known.nullable = known.needed+" members", known.nullable+" processor"
+	if given["group"] == nil && given["epoch"] == nil { // of a release that had neither: it may have waited in a queue for long
+		given["group"], given["epoch"] = []byte("null"), []byte("0")
 	}
 	var d struct {
 		encodedData
-		Members []json.RawMessage `json:"members"`
+		Members []json.RawMessage `json:"members,omitempty"`
 	}
-	err = known.read(raw, "data.", &d)
+	err = given.read("data.", &d)
 	switch {
 	case err != nil:
 		return Data{}, err
 	case d.Processor != nil && *d.Processor == "", d.Group != nil && *d.Group == "":
 		return Data{}, errors.New("data.processor and data.group must be null or not empty")
+	case d.Processor == nil && d.Group == nil:
+		return Data{}, errors.New("data.processor must not be null, or data.group")
+	case d.Group != nil && d.Members == nil:
+		return Data{}, errors.New("missing data.members")
 	}
 	data := d.Data
 	data.Processor, data.Group = *cmp.Or(d.Processor, new("")), *cmp.Or(d.Group, new(""))
@@ -102,65 +98,54 @@ func decodeData(raw json.RawMessage) (Data, error) {
 		data.Members = make([]Member, len(d.Members))
 	}
 	for i, raw := range d.Members {
-		member := fields{needed: "processor status", nullable: "desiredReplicas lag"}
-		if err := member.read(raw, fmt.Sprintf("data.members[%d].", i), &data.Members[i]); err != nil {
+		at := fmt.Sprintf("data.members[%d].", i)
+		if given, err = object(raw, at); err == nil {
+			err = given.read(at, &data.Members[i])
+		}
+		if err != nil {
 			return Data{}, err
 		}
 	}
 	return data, nil
 }
 
+// fields are the fields of an object by their exact names, which encoding/json alone would match in any case.
+type fields map[string]json.RawMessage
+
 // object reads an object. at is its place with a dot at the end, "" for the event itself.
-func object(raw []byte, at string) (map[string]json.RawMessage, error) {
-	var given map[string]json.RawMessage
+func object(raw []byte, at string) (given fields, err error) {
 	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
 		return nil, errors.New(strings.TrimPrefix(strings.TrimSuffix(at, ".")+": no JSON object", ": "))
 	}
 	return given, nil
 }
 
-// fields are the names of an object's fields, separated by spaces.
-type fields struct {
-	needed   string // are there, and not null
-	nullable string // are there
-	optional string // are not null where they are there
-}
-
-// read reads an object into a struct. It finds fields by their exact names, which encoding/json alone would
-// match in any case, and ignores others. The error is one line, since it becomes the reason of a dead letter,
-// and repeats no value, which may be as long as the message.
-func (f fields) read(raw []byte, at string, into any) error {
-	given, err := object(raw, at)
-	if err != nil {
-		return err
-	}
-	optional, nullable := strings.Fields(f.optional), strings.Fields(f.nullable)
-	known := map[string]json.RawMessage{}
+// read puts the fields into a struct, as their tags have them: those without omitempty must be there, and only
+// pointers may be null. The error is one line, since it becomes the reason of a dead letter, and repeats no
+// value, which may be as long as the message.
+func (given fields) read(at string, into any) error {
 	var missing, problems []string
-	for _, name := range strings.Fields(f.needed + " " + f.nullable + " " + f.optional) {
+	s := reflect.ValueOf(into).Elem()
+	for _, field := range reflect.VisibleFields(s.Type()) {
+		name, optional, _ := strings.Cut(field.Tag.Get("json"), ",")
 		value, ok := given[name]
 		switch {
-		case !ok && !slices.Contains(optional, name):
+		case name == "": // an embedded struct, whose fields come by themselves
+		case !ok && optional == "":
 			missing = append(missing, at+name)
-		case string(value) == "null" && !slices.Contains(nullable, name):
+		case string(value) == "null" && field.Type.Kind() != reflect.Pointer:
 			problems = append(problems, at+name+" must not be null")
 		case ok:
-			known[name] = value
+			err := json.Unmarshal(value, s.FieldByIndex(field.Index).Addr().Interface())
+			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+				problems = append(problems, fmt.Sprintf("%s%s: must be of type %s", at, name, wrong.Type))
+			} else if err != nil {
+				problems = append(problems, at+name+": must be an RFC 3339 time") // the one field that reads itself
+			}
 		}
 	}
 	if len(missing) > 0 {
 		problems = append(problems, "missing "+strings.Join(missing, ", "))
-	}
-	text, err := json.Marshal(known)
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		path := strings.Split(wrong.Field, ".") // with the names of embedded structs
-		field := path[max(0, slices.IndexFunc(path, func(step string) bool { return known[step] != nil }))]
-		problems = append(problems, fmt.Sprintf("%s%s: must be of type %s", at, field, wrong.Type))
-	} else if err != nil {
-		problems = append(problems, at+"time: must be an RFC 3339 time") // the one field that reads itself
 	}
 	if len(problems) > 0 {
 		return errors.New(strings.Join(problems, "; "))

@@ -233,6 +233,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(group)
 	f.Add([]byte(`{"specversion":"1.0","type":"feedscale.scale.v1"}`))
+	f.Add([]byte(`{"":1}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		e, err := events.Decode(body)
 		if err != nil {

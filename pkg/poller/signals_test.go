@@ -78,8 +78,9 @@ func newSignalWorld(t *testing.T, queues ...string) *signalWorld {
 // signals are those of a process of its own.
 func (w *signalWorld) signals() *servicebus.Signals {
 	w.t.Helper()
-	s, err := servicebus.NewSignals(w.bus.ConnectionString(), servicebus.SignalsOptions{})
+	p, err := servicebus.NewPublisher(w.bus.ConnectionString(), "replicas", servicebus.PublisherOptions{})
 	testworld.Must(w.t, err)
+	s := servicebus.NewSignals(p, servicebus.SignalsOptions{})
 	w.t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }

@@ -33,10 +33,9 @@ type Container struct {
 	Autoscale   bool `json:"autoscale,omitempty"`   // of what was found
 	Found       int  `json:"before,omitempty"`      // before the first change, to be given back; 0 = nothing was changed
 
-	Was    int `json:"was,omitempty"`    // before the last change; that of Set once it was seen to be made
-	Set    int `json:"set,omitempty"`    // by the last change or, if it is only recommended, by the one that would have been made
-	Late   int `json:"late,omitempty"`   // by a change before that which was not seen to be made: another process may still make it; 0 = none
-	Theirs int `json:"theirs,omitempty"` // what somebody else provisioned, which is left alone; 0 = nobody did
+	Was  int `json:"was,omitempty"`  // before the last change; that of Set once it was seen to be made
+	Set  int `json:"set,omitempty"`  // by the last change or, if it is only recommended, by the one that would have been made
+	Late int `json:"late,omitempty"` // by a change before that which was not seen to be made: another process may still make it; 0 = none
 
 	Memory scaling.ThroughputMemory `json:"memory,omitzero"`
 	Hours  []ThroughputHour         `json:"hours,omitempty"` // the last 24 that were polled, oldest first

@@ -224,17 +224,14 @@ func (c *Connections) Queue(e config.Events) (*servicebus.Publisher, error) {
 // Signals returns what keeps the signal queues, which are in the namespace of the events; nil if there
 // is none.
 func (c *Connections) Signals(e config.Events) (*servicebus.Signals, error) {
-	switch {
-	case e.ServiceBus.Setting == "":
+	if e.ServiceBus.Setting == "" {
 		return nil, nil
-	case !e.ServiceBus.UsesIdentity():
-		return servicebus.NewSignals(e.ServiceBus.ConnectionString.Reveal(), servicebus.SignalsOptions{})
 	}
-	credential, err := c.Credential(e.ServiceBus.Identity)
+	publisher, err := c.Queue(e)
 	if err != nil {
 		return nil, err
 	}
-	return servicebus.NewSignalsWithIdentity(e.ServiceBus.Namespace, credential, servicebus.SignalsOptions{})
+	return servicebus.NewSignals(publisher, servicebus.SignalsOptions{}), nil
 }
 
 // Consumer returns the consumer of a Service Bus queue or subscription.

@@ -16,7 +16,6 @@ import (
 	"log/slog"
 	"math"
 	"regexp"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,11 +39,9 @@ import (
 // Options say which cluster to use, and with which credentials. The zero value does as kubectl does: the
 // files of KUBECONFIG, ~/.kube/config or, without these, the service account of the pod.
 type Options struct {
-	Kubeconfig string // path of a file; "" = as above
-	Context    string // of the kubeconfig; "" = its current one
-
-	RivalsFor time.Duration // how long the list of what else scales in a namespace counts; 0 = 1 min
-	Log       *slog.Logger  // nil = nothing is logged
+	Kubeconfig string       // path of a file; "" = as above
+	Context    string       // of the kubeconfig; "" = its current one
+	Log        *slog.Logger // nil = nothing is logged
 }
 
 // requestTimeout bounds each request: an API server that does not answer must not hold up an event.
@@ -60,11 +57,8 @@ type Action struct {
 	scales    scale.ScalesGetter
 	objects   dynamic.Interface
 	namespace string // for targets without the label namespace
-
 	log       *slog.Logger
-	rivalsFor time.Duration
-	mu        sync.Mutex
-	lists     map[string]scalers // by namespace
+	unseen    bounded.Notes // by namespace: why rivals cannot be seen
 }
 
 // New returns an Action for a cluster. It makes no request; an error is about the configuration.
@@ -88,9 +82,7 @@ func New(o Options) (*Action, error) {
 }
 
 func newAction(config *rest.Config, namespace string, o Options) (*Action, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	config.Wrap(bounded.Bodies)
 	found, err := discovery.NewDiscoveryClientForConfig(config)
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
@@ -100,8 +92,7 @@ func newAction(config *rest.Config, namespace string, o Options) (*Action, error
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)
 	}
 	return &Action{
-		server: config.Host, found: found, mapper: mapper, scales: scales, objects: objects, namespace: namespace,
-		log: o.Log, rivalsFor: cmp.Or(o.RivalsFor, time.Minute), lists: make(map[string]scalers),
+		server: config.Host, found: found, mapper: mapper, scales: scales, objects: objects, namespace: namespace, log: o.Log,
 	}, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,13 +41,6 @@ type scaler struct {
 	} `json:"spec"`
 }
 
-// scalers are the ScaledObjects and HPAs of a namespace, as they were at a time.
-type scalers struct {
-	objects, hpas []scaler
-	at            time.Time
-	err           error // why they could not be listed
-}
-
 // Rivals returns the HPAs and ScaledObjects that act on what labels name. It only lists. The error says which
 // permission is missing, or what else failed.
 func (a *Action) Rivals(ctx context.Context, labels map[string]string) (actions.Survey, error) {
@@ -56,15 +48,19 @@ func (a *Action) Rivals(ctx context.Context, labels map[string]string) (actions.
 	if err != nil {
 		return actions.Survey{}, nil // an event with these labels is dead-lettered: nothing is acted on
 	}
-	all := a.scalersIn(ctx, w.namespace)
-	return actions.Survey{Target: w.String(), Where: "cluster " + a.server, Rivals: all.actingOn(w)}, all.err
+	rivals, err := a.rivals(ctx, w)
+	return actions.Survey{Target: w.String(), Where: "cluster " + a.server, Rivals: rivals}, err
 }
 
 // yield returns an error that wraps actions.ErrRival if something else sets the replicas of w, and nil if
 // that cannot be seen, which is logged once.
 func (a *Action) yield(ctx context.Context, w workload) error {
+	rivals, err := a.rivals(ctx, w)
+	if err != nil && ctx.Err() == nil && a.unseen.News(w.namespace, err.Error()) {
+		a.log.Warn("whether something else sets replicas cannot be seen: they are set all the same", "namespace", w.namespace, "error", err.Error())
+	}
 	var names, remove []string
-	for _, r := range a.remembered(ctx, w.namespace).actingOn(w) {
+	for _, r := range rivals {
 		if !r.Paused {
 			names, remove = append(names, r.Name), append(remove, r.Remove)
 		}
@@ -76,38 +72,31 @@ func (a *Action) yield(ctx context.Context, w workload) error {
 		actions.ErrRival, strings.Join(names, " and "), strings.Join(remove, " && "))
 }
 
-// remembered is scalersIn, from memory for a time: many events of a namespace cost two requests a minute.
-func (a *Action) remembered(ctx context.Context, namespace string) scalers {
-	a.mu.Lock() // during the look, so that several events look once
-	defer a.mu.Unlock()
-	if all := a.lists[namespace]; !all.at.IsZero() && time.Since(all.at) < a.rivalsFor {
-		return all
-	}
-	all := a.scalersIn(ctx, namespace)
-	if ctx.Err() != nil {
-		return scalers{} // the end of ctx says nothing about the cluster
-	}
-	if all.err != nil && a.lists[namespace].err == nil {
-		a.log.Warn("whether something else sets replicas cannot be seen: they are set all the same", "namespace", namespace, "error", all.err.Error())
-	}
-	a.lists[namespace] = all
-	return all
-}
-
-// scalersIn lists what scales in a namespace. A cluster without KEDA has no ScaledObjects.
-func (a *Action) scalersIn(ctx context.Context, namespace string) scalers {
-	objects, err := a.list(ctx, scaledObjects, namespace)
+// rivals lists what acts on w, without the HPAs that KEDA keeps for ScaledObjects. A cluster without KEDA has
+// no ScaledObjects.
+func (a *Action) rivals(ctx context.Context, w workload) (found []actions.Rival, err error) {
+	objects, err := a.list(ctx, scaledObjects, w)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && a.withoutKEDA(ctx) {
 		err = nil
 	}
 	if err != nil {
-		return scalers{at: time.Now(), err: explainList(scaledObjects, namespace, err)}
+		return nil, explainList(scaledObjects, w.namespace, err)
 	}
-	hpas, err := a.list(ctx, autoscalers, namespace)
+	hpas, err := a.list(ctx, autoscalers, w)
 	if err != nil {
-		return scalers{at: time.Now(), err: explainList(autoscalers, namespace, err)}
+		return nil, explainList(autoscalers, w.namespace, err)
 	}
-	return scalers{objects: objects, hpas: hpas, at: time.Now()}
+	kept := map[string]bool{} // names of ScaledObjects, whose HPAs do not count
+	for _, o := range objects {
+		kept[o.Name] = true
+		found = append(found, actions.Rival{Name: "ScaledObject " + o.Name, Remove: o.removal("scaledobject"), Paused: o.paused(), Triggers: o.Spec.Triggers})
+	}
+	for _, hpa := range hpas {
+		if !kept[hpa.Labels[kedaOwner]] {
+			found = append(found, actions.Rival{Name: "HPA " + hpa.Name, Remove: hpa.removal("hpa")})
+		}
+	}
+	return found, nil
 }
 
 func explainList(resource schema.GroupVersionResource, namespace string, err error) error {
@@ -121,37 +110,22 @@ func (a *Action) withoutKEDA(ctx context.Context) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// list returns the objects of a resource in a namespace.
-func (a *Action) list(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]scaler, error) {
-	list, err := a.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+// list returns the objects of a resource that act on w.
+func (a *Action) list(ctx context.Context, resource schema.GroupVersionResource, w workload) (found []scaler, err error) {
+	list, err := a.objects.Resource(resource).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	found := make([]scaler, len(list.Items))
-	for i, item := range list.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &found[i]); err != nil {
+	for _, item := range list.Items {
+		var s scaler
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &s); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", item.GetName(), err)
+		}
+		if s.actsOn(w) {
+			found = append(found, s)
 		}
 	}
 	return found, nil
-}
-
-// actingOn returns those that act on w, without the HPAs that KEDA keeps for ScaledObjects.
-func (all scalers) actingOn(w workload) []actions.Rival {
-	var found []actions.Rival
-	kept := map[string]bool{} // names of ScaledObjects, whose HPAs do not count
-	for _, o := range all.objects {
-		if o.actsOn(w) {
-			kept[o.Name] = true
-			found = append(found, actions.Rival{Name: "ScaledObject " + o.Name, Remove: o.removal("scaledobject"), Paused: o.paused(), Triggers: o.Spec.Triggers})
-		}
-	}
-	for _, hpa := range all.hpas {
-		if hpa.actsOn(w) && !kept[hpa.Labels[kedaOwner]] {
-			found = append(found, actions.Rival{Name: "HPA " + hpa.Name, Remove: hpa.removal("hpa")})
-		}
-	}
-	return found
 }
 
 // removal is the command that removes the object. resource is its kind in kubectl.

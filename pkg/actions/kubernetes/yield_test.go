@@ -3,24 +3,21 @@ package kubernetes_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/actions/kubernetes"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// looking is an action that remembers what else scales for so long, and its log.
-func (s *apiServer) looking(remembers time.Duration) (*kubernetes.Action, *bytes.Buffer) {
+// looking is an action, and its log.
+func (s *apiServer) looking() (*kubernetes.Action, *bytes.Buffer) {
 	s.t.Helper()
 	var log bytes.Buffer
-	a, err := kubernetes.New(kubernetes.Options{Kubeconfig: s.kubeconfig(token), RivalsFor: remembers, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	a, err := kubernetes.New(kubernetes.Options{Kubeconfig: s.kubeconfig(token), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -64,7 +61,7 @@ func TestWhatSomethingElseScalesIsLeftAlone(t *testing.T) {
 			s.add(ordersPath, 1)
 			s.has(hpasPath, c.hpas...)
 			s.has(scaledObjectsPath, c.scaledObjects...)
-			a, log := s.looking(time.Hour)
+			a, log := s.looking()
 			changed, err := a.Act(t.Context(), orders(c.desired))
 			switch {
 			case c.says == "" && (err != nil || !changed || s.replicas(ordersPath) != c.desired):
@@ -84,38 +81,18 @@ func TestReplicasThatAreRightAlreadyAreNoReasonToLookForRivals(t *testing.T) {
 	s := newAPIServer(t)
 	s.add(ordersPath, 5)
 	s.has(hpasPath, ordersHPA)
-	a, _ := s.looking(time.Hour)
+	a, _ := s.looking()
 	if changed, err := a.Act(t.Context(), orders(5)); err != nil || changed || s.asked("GET "+hpasPath) != 0 {
 		t.Errorf("changed %v, %v, %q", changed, err, s.requests)
 	}
 }
 
-func TestWhatElseScalesIsLookedForOnceForManyEventsOfANamespace(t *testing.T) {
-	t.Parallel()
-	s := newAPIServer(t)
-	a, _ := s.looking(time.Hour)
-	var acting sync.WaitGroup
-	for n := range 20 {
-		name := fmt.Sprintf("orders-%d", n)
-		s.add("/apis/apps/v1/namespaces/staging/deployments/"+name, 0)
-		acting.Go(func() {
-			if changed, err := a.Act(t.Context(), wanting(3, map[string]string{"deployment": name})); err != nil || !changed {
-				t.Errorf("%s: changed %v, %v", name, changed, err)
-			}
-		})
-	}
-	acting.Wait()
-	if n := s.asked("GET " + hpasPath); n != 1 {
-		t.Errorf("the HPAs were listed %d times, want once", n)
-	}
-}
-
-func TestARivalThatIsTakenAwayIsNoticedOnceItIsLookedForAgain(t *testing.T) {
+func TestARivalThatIsTakenAwayIsNoticedAtTheNextEvent(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t)
 	s.add(ordersPath, 1)
 	s.has(hpasPath, ordersHPA)
-	a, _ := s.looking(time.Nanosecond)
+	a, _ := s.looking()
 	if _, err := a.Act(t.Context(), orders(5)); !errors.Is(err, actions.ErrRival) {
 		t.Fatalf("got %v", err)
 	}
@@ -141,7 +118,7 @@ func TestWhereItMayNotLookItSaysSoOnceAndActs(t *testing.T) {
 			s.keda, s.unlisted[c.unlisted] = true, true
 			s.add(ordersPath, 1)
 			s.has(hpasPath, ordersHPA)
-			a, log := s.looking(time.Nanosecond)
+			a, log := s.looking()
 			for _, replicas := range []int{5, 6, 7} {
 				if changed, err := a.Act(t.Context(), orders(replicas)); err != nil || !changed || s.replicas(ordersPath) != replicas {
 					t.Errorf("changed %v, %v, %d replicas", changed, err, s.replicas(ordersPath))
@@ -160,7 +137,7 @@ func TestARefusalOfTheScaleIsToldWhateverElseScales(t *testing.T) {
 	s.add(ordersPath, 1)
 	s.has(hpasPath, ordersHPA)
 	s.refuse[http.MethodGet] = http.StatusForbidden
-	a, _ := s.looking(time.Hour)
+	a, _ := s.looking()
 	if _, err := a.Act(t.Context(), orders(5)); err == nil || errors.Is(err, actions.ErrRival) || s.asked("GET "+hpasPath) != 0 {
 		t.Errorf("got %v", err)
 	}

@@ -9,7 +9,6 @@
 package throughput
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -127,10 +126,8 @@ type reading struct {
 // fresh reports whether a reading still counts. It does not if a change is not seen to be made, or if the
 // throughput is another than remembered: another process may have changed it.
 func (r reading) fresh(now time.Time, c state.Container) bool {
-	if c.Found > 0 && (c.Theirs == 0 && c.Was != c.Set || r.RUPerSecond != cmp.Or(c.Theirs, c.Set)) {
-		return false
-	}
-	return r.err == nil && !r.at.IsZero() && !r.Pending && now.Sub(r.at) < readEvery
+	changed := c.Found > 0 && (c.Was != c.Set || r.RUPerSecond != c.Provisioned)
+	return !changed && r.err == nil && !r.at.IsZero() && !r.Pending && now.Sub(r.at) < readEvery
 }
 
 // demands returns the needs of the processors that name the container and are not paused.
@@ -165,7 +162,8 @@ func (c *Container) decide(now time.Time, last state.Container, r reading, deman
 	}
 	follows := len(demands) > 0
 	target = r.RUPerSecond
-	switch back := last.Found > 0 && (!c.Apply || !follows); {
+	back := last.Found > 0 && (!c.Apply || !follows)
+	switch {
 	case back && isGone(r.err):
 		forget(&next)
 		next.Note = "it is gone, and what was found in it with it"
@@ -175,16 +173,17 @@ func (c *Container) decide(now time.Time, last state.Container, r reading, deman
 		return next, target
 	case r.at.IsZero():
 		return next, target
+	}
+	next.Provisioned = r.RUPerSecond
+	switch {
 	case back:
-		next.Provisioned = r.RUPerSecond
 		if target = giveBack(&next, r.Throughput); next.Found > 0 || !follows {
 			return next, target
 		}
 	case !follows:
-		next.Provisioned, next.Note = r.RUPerSecond, pausedNote
+		next.Note = pausedNote
 		return next, target
 	}
-	next.Provisioned = r.RUPerSecond
 	if next.Apply != c.Apply {
 		next.Apply, next.Memory, next.Was, next.Set = c.Apply, scaling.ThroughputMemory{}, 0, 0
 	}
@@ -266,7 +265,7 @@ func giveBack(next *state.Container, read cosmos.Throughput) (target int) {
 
 // forget drops what was found in a container, and what was made of it.
 func forget(c *state.Container) {
-	c.Found, c.Was, c.Set, c.Late, c.Theirs, c.Autoscale, c.Memory = 0, 0, 0, 0, 0, false, scaling.ThroughputMemory{}
+	c.Found, c.Was, c.Set, c.Late, c.Autoscale, c.Memory = 0, 0, 0, 0, false, scaling.ThroughputMemory{}
 }
 
 // change notes a change from what was read. If the last change is not seen to be made, another process may
@@ -278,12 +277,12 @@ func change(c *state.Container, from, to int) {
 	c.Was, c.Set = from, to
 }
 
-// theirs reports whether somebody else changed the throughput, and remembers their value. If a process ended
-// between committing a change and making it, the values before and after it are both ours.
+// theirs reports whether somebody else changed the throughput. If a process ended between committing a change
+// and making it, the values before and after it are both ours, until somebody else's was seen.
 func theirs(c *state.Container, read cosmos.Throughput) bool {
-	ours := read.Autoscale == c.Autoscale && (read.RUPerSecond == c.Set || c.Theirs == 0 && (read.RUPerSecond == c.Was || read.RUPerSecond == c.Late))
-	if c.Theirs = 0; !ours {
-		c.Theirs = read.RUPerSecond
+	if read.Autoscale == c.Autoscale && (read.RUPerSecond == c.Set || read.RUPerSecond == c.Was || read.RUPerSecond == c.Late) {
+		return false
 	}
-	return !ours
+	c.Was, c.Late = c.Set, 0
+	return true
 }

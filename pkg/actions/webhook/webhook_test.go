@@ -110,9 +110,6 @@ func status(code int, headers ...string) func(http.ResponseWriter) {
 
 func newAction(t *testing.T, url string, o webhook.Options) *webhook.Action {
 	t.Helper()
-	if o.RetryDelay == 0 {
-		o.RetryDelay = time.Millisecond
-	}
 	a, err := webhook.New(url, o)
 	if err != nil {
 		t.Fatal(err)
@@ -120,22 +117,22 @@ func newAction(t *testing.T, url string, o webhook.Options) *webhook.Action {
 	return a
 }
 
-func TestAnEventReachesAReceiverThatFailsTwice(t *testing.T) {
+func TestAnEventIsPostedAndSigned(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, status(http.StatusServiceUnavailable), status(http.StatusInternalServerError), status(http.StatusNoContent))
-	changed, err := newAction(t, r.URL+"/hooks/scale?code=key", webhook.Options{Key: key(t)}).Act(t.Context(), orders())
-	if err != nil || !changed {
-		t.Fatalf("changed %v, %v", changed, err)
-	}
+	a := newAction(t, r.URL+"/hooks/scale?code=key", webhook.Options{Key: key(t)})
 	body, err := orders().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := r.received()
-	if len(got) != 3 {
-		t.Fatalf("%d deliveries, want 3", len(got))
-	}
-	for i, d := range got {
+	for i := range 3 { // as a consumer tries
+		if changed, err := a.Act(t.Context(), orders()); changed != (i == 2) || (err == nil) != (i == 2) {
+			t.Errorf("delivery %d: changed %v, %v", i+1, changed, err)
+		}
+		if n := len(r.received()); n != i+1 {
+			t.Fatalf("%d deliveries, want %d", n, i+1)
+		}
+		d := r.received()[i]
 		if d.method != http.MethodPost || d.path != "/hooks/scale?code=key" || d.body != string(body) {
 			t.Errorf("delivery %d: %s %s %s", i+1, d.method, d.path, d.body)
 		}
@@ -192,36 +189,34 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	for _, c := range []struct {
 		rule       string
 		answer     func(http.ResponseWriter)
-		tries      int
 		deadLetter bool
 		says       string
 	}{
-		{"500 is tried again, then left to the queue", status(500), 3, false, "500 Internal Server Error"},
-		{"503 is tried again", status(503), 3, false, "503 Service Unavailable"},
-		{"429 is tried again", status(429), 3, false, "429 Too Many Requests"},
-		{"408 is tried again", status(408), 3, false, "408 Request Timeout"},
-		{"a Retry-After beyond the bound leaves the rest to the queue", status(503, "Retry-After", "3600"), 1, false, "503"},
-		{"400 is refused for good", status(400), 1, true, "400 Bad Request"},
-		{"401 is left to the queue: a key may be in change", status(401), 1, false, "401 Unauthorized): correct its URL or the secret"},
-		{"403 is left to the queue, too", status(403), 1, false, "403 Forbidden): correct its URL or the secret"},
-		{"404 is left to the queue: the receiver may be in deployment", status(404), 1, false, "404 Not Found): correct its URL or the secret"},
-		{"405 is refused for good", status(405), 1, true, "405 Method Not Allowed"},
-		{"410 is refused for good", status(410), 1, true, "410 Gone"},
-		{"a redirect is not followed", status(307, "Location", "/elsewhere"), 1, true, "redirects (307 Temporary Redirect)"},
-		{"a redirect after which others would ask with GET is not followed", status(303, "Location", "/elsewhere"), 1, true, "redirects (303 See Other)"},
+		{"500 may pass", status(500), false, "500 Internal Server Error"},
+		{"503 may pass", status(503), false, "503 Service Unavailable"},
+		{"429 may pass", status(429), false, "429 Too Many Requests"},
+		{"408 may pass", status(408), false, "408 Request Timeout"},
+		{"400 is refused for good", status(400), true, "400 Bad Request"},
+		{"401 is left to the queue: a key may be in change", status(401), false, "401 Unauthorized): correct its URL or the secret"},
+		{"403 is left to the queue, too", status(403), false, "403 Forbidden): correct its URL or the secret"},
+		{"404 is left to the queue: the receiver may be in deployment", status(404), false, "404 Not Found): correct its URL or the secret"},
+		{"405 is refused for good", status(405), true, "405 Method Not Allowed"},
+		{"410 is refused for good", status(410), true, "410 Gone"},
+		{"a redirect is not followed", status(307, "Location", "/elsewhere"), true, "redirects (307 Temporary Redirect)"},
+		{"a redirect after which others would ask with GET is not followed", status(303, "Location", "/elsewhere"), true, "redirects (303 See Other)"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			r := newReceiver(t, c.answer)
-			changed, err := newAction(t, r.URL+"/hooks/T0/hidden?code=hidden", webhook.Options{Key: key(t), Tries: 3}).Act(t.Context(), orders())
+			changed, err := newAction(t, r.URL+"/hooks/T0/hidden?code=hidden", webhook.Options{Key: key(t)}).Act(t.Context(), orders())
 			if err == nil || changed {
 				t.Fatalf("changed %v, %v", changed, err)
 			}
 			if got := errors.Is(err, events.ErrDeadLetter); got != c.deadLetter {
 				t.Errorf("dead-lettered %v, want %v: %v", got, c.deadLetter, err)
 			}
-			if got := len(r.received()); got != c.tries {
-				t.Errorf("%d tries, want %d", got, c.tries)
+			if got := len(r.received()); got != 1 {
+				t.Errorf("%d tries", got)
 			}
 			if !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), r.URL) || strings.Contains(err.Error(), "hidden") {
 				t.Errorf("error %v, want %s of %s in it and no path", err, c.says, r.URL)
@@ -230,19 +225,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	}
 }
 
-func TestTheRetryAfterOfTheReceiverIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	r := newReceiver(t, status(http.StatusTooManyRequests, "Retry-After", "1"), status(http.StatusOK))
-	start := time.Now()
-	if _, err := newAction(t, r.URL, webhook.Options{}).Act(t.Context(), orders()); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(start); took < time.Second {
-		t.Errorf("tried again after %s", took)
-	}
-}
-
-func TestAReceiverThatIsNotThereIsTriedAgainAndNamedWithoutItsPath(t *testing.T) {
+func TestAReceiverThatIsNotThereIsNamedWithoutItsPath(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -252,7 +235,7 @@ func TestAReceiverThatIsNotThereIsTriedAgainAndNamedWithoutItsPath(t *testing.T)
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = newAction(t, "http://user:hidden@"+address+"/hidden?code=hidden", webhook.Options{Tries: 2}).Act(t.Context(), orders())
+	_, err = newAction(t, "http://user:hidden@"+address+"/hidden?code=hidden", webhook.Options{}).Act(t.Context(), orders())
 	if err == nil || errors.Is(err, events.ErrDeadLetter) || !strings.Contains(err.Error(), "webhook http://"+address+" cannot be reached") || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("got %v", err)
 	}
@@ -263,20 +246,25 @@ func TestATryThatHangsEndsAndTheNextOneArrives(t *testing.T) {
 	release := make(chan struct{})
 	r := newReceiver(t, func(http.ResponseWriter) { <-release }, status(http.StatusOK))
 	t.Cleanup(func() { close(release) })
-	if _, err := newAction(t, r.URL, webhook.Options{TryTimeout: 200 * time.Millisecond}).Act(t.Context(), orders()); err != nil {
+	a := newAction(t, r.URL, webhook.Options{Timeout: 200 * time.Millisecond})
+	if _, err := a.Act(t.Context(), orders()); err == nil || errors.Is(err, events.ErrDeadLetter) || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := a.Act(t.Context(), orders()); err != nil {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAStopEndsThePauseBetweenTries(t *testing.T) {
+func TestAStopEndsATry(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	r := newReceiver(t, func(w http.ResponseWriter) {
-		w.WriteHeader(http.StatusServiceUnavailable)
+	release := make(chan struct{})
+	r := newReceiver(t, func(http.ResponseWriter) {
 		stop()
+		<-release
 	})
-	_, err := newAction(t, r.URL, webhook.Options{RetryDelay: time.Hour}).Act(ctx, orders())
-	if !errors.Is(err, context.Canceled) {
+	t.Cleanup(func() { close(release) })
+	if _, err := newAction(t, r.URL, webhook.Options{}).Act(ctx, orders()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -22,12 +22,13 @@ type signalQueue struct {
 
 // signals returns the signals of one process: those of production, over links to the queues of the world.
 func (p *process) signals() signalKeeper {
-	s, err := servicebus.NewSignals(signalNamespace, servicebus.SignalsOptions{
-		Link: func(queue string) servicebus.SignalLink { return signalLink{p.w, p, queue} },
-	})
+	publisher, err := servicebus.NewPublisher(signalNamespace, "scale-events", servicebus.PublisherOptions{})
 	if err != nil {
 		panic(err)
 	}
+	s := servicebus.NewSignals(publisher, servicebus.SignalsOptions{
+		Link: func(queue string) servicebus.SignalLink { return signalLink{p.w, p, queue} },
+	})
 	return signalKeeper{s, p.w}
 }
 

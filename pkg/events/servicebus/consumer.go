@@ -84,11 +84,11 @@ func newConsumer(n namespace, name string, o ConsumerOptions) (*Consumer, error)
 	if err != nil {
 		return nil, err
 	}
-	q, err := n.queue(name, access{sessions: o.Sessions})
+	q, err := n.queue(name)
 	if err != nil {
 		return nil, err
 	}
-	q.subscription = o.Subscription
+	q.subscription, q.sessions = o.Subscription, o.Sessions
 	return &Consumer{queue: q, options: o}, nil
 }
 

@@ -224,11 +224,17 @@ func (r *consumerRun) drop(s *subject, d *delivery, why string) {
 // serve has an event handled when its turn comes, and settles it.
 func (r *consumerRun) serve(s *subject, d *delivery) {
 	defer context.AfterFunc(d.ctx, func() { d.leave(nil) })()
+	settled := false
 	if take(d.waiting, s.turn) {
-		r.act(s, d)
+		settled = r.act(s, d)
 		<-s.turn
-	} else {
-		r.giveUp(d)
+	}
+	switch {
+	case settled:
+	case errors.Is(context.Cause(d.waiting), errSuperseded):
+		r.complete(d, isSuperseded)
+	default:
+		r.abandon(d)
 	}
 	r.mu.Lock()
 	if s.newest == d {
@@ -237,15 +243,15 @@ func (r *consumerRun) serve(s *subject, d *delivery) {
 	r.mu.Unlock()
 }
 
-// act has an event handled, and settles it. It keeps the lock between failures, so that the queue does not
-// use up its deliveries within a second.
-func (r *consumerRun) act(s *subject, d *delivery) {
+// act has an event handled, and reports whether it settled it. It keeps the lock between failures, so that the
+// queue does not use up its deliveries within a second.
+func (r *consumerRun) act(s *subject, d *delivery) (settled bool) {
 	r.mu.Lock()
 	repeated := !s.handled.Precedes(d.event.Position())
 	r.mu.Unlock()
 	if repeated {
 		r.drop(s, d, isStale)
-		return
+		return true
 	}
 	pause := r.options.RetryDelay
 	for try := 0; try < handlerTries && take(d.waiting, r.slots); try++ {
@@ -257,10 +263,10 @@ func (r *consumerRun) act(s *subject, d *delivery) {
 			s.handled, s.dropped = d.event.Position(), 0
 			r.mu.Unlock()
 			r.complete(d, "handled")
-			return
+			return true
 		case errors.Is(err, events.ErrDeadLetter):
 			r.deadLetter(d, err.Error(), err)
-			return
+			return true
 		case try == 0 && d.waiting.Err() == nil:
 			r.log.Warn("a scale event could not be handled: it is tried again", d.name(), slog.Any("error", err))
 		}
@@ -273,16 +279,7 @@ func (r *consumerRun) act(s *subject, d *delivery) {
 	if d.waiting.Err() == nil {
 		r.log.Warn("a scale event could not be handled: it goes back to the queue", d.name(), slog.Int("tries", handlerTries))
 	}
-	r.giveUp(d)
-}
-
-// giveUp settles an event that was not handled.
-func (r *consumerRun) giveUp(d *delivery) {
-	if errors.Is(context.Cause(d.waiting), errSuperseded) {
-		r.complete(d, isSuperseded)
-		return
-	}
-	r.abandon(d)
+	return false
 }
 
 // take takes one of several places. It reports false once ctx has ended.

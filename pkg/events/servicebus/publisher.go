@@ -58,10 +58,11 @@ func newPublisher(n namespace, name string, o PublisherOptions) (*Publisher, err
 	if err != nil {
 		return nil, err
 	}
-	q, err := n.queue(name, access{sends: true})
+	q, err := n.queue(name)
 	if err != nil {
 		return nil, err
 	}
+	q.sends = true
 	return &Publisher{queue: q, options: o, connection: newConnection(func() (link, error) { return q.open(azservicebus.ReceiveModePeekLock) })}, nil
 }
 

@@ -125,27 +125,22 @@ func (e tokenError) NonRetriable() {}
 // queue is one queue, topic or subscription, and what it is opened for.
 type queue struct {
 	namespace
-	access
 	name         string // of a subscription, its topic's
 	subscription string // "" where it is none
-}
-
-// access is what a queue is opened for.
-type access struct {
-	sends    bool // rather than receives
-	sessions bool // receives sessions
-	signals  bool // of a signal queue
+	sends        bool   // it is sent to, rather than received from
+	sessions     bool   // it is received from by sessions
+	signals      bool   // it is a signal queue
 }
 
 // queue names a queue; "" is the one that the connection string is limited to.
-func (n namespace) queue(name string, a access) (queue, error) {
+func (n namespace) queue(name string) (queue, error) {
 	switch {
 	case name == "" && n.entity == "":
 		return queue{}, errors.New("no Service Bus queue is named: name one, or add EntityPath=QUEUE to the connection string")
 	case name != "" && n.entity != "" && !strings.EqualFold(n.entity, name):
 		return queue{}, fmt.Errorf("the Service Bus connection string is for %q (EntityPath) and not for queue %q: use one of the namespace or of that queue", n.entity, name)
 	}
-	return queue{namespace: n, access: a, name: cmp.Or(name, n.entity)}, nil
+	return queue{namespace: n, name: cmp.Or(name, n.entity)}, nil
 }
 
 // String names the entity for people. A sender does not know whether it is a queue or a topic.

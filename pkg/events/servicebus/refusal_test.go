@@ -58,7 +58,7 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 			return s.ConnectionString()
 		}, nil, nil, "check its name, and that DNS and firewalls let port", "", true},
 		{"a condition nobody knows, which the SDK takes for a lost connection", refusing(servicebusfake.OpSend, "com.example:moon"), nil, nil, "as the test wants it", "", true},
-		{"the body is no event", refusing("", ""), []byte(`{"a":1}`), nil, "not a scale event: missing specversion, type", "", false},
+		{"the body is no event", refusing("", ""), []byte(`{"a":1}`), nil, "not a scale event: missing specversion, id", "", false},
 		{"the caller has given up", refusing("", ""), nil, ended, "context canceled", "", false},
 	}
 	for _, c := range cases {

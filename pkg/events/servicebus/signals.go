@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 )
@@ -22,9 +21,6 @@ const SignalType = "feedscale.signal.v1"
 // SignalsOptions say how signal queues are reached.
 type SignalsOptions struct {
 	TryTimeout time.Duration // of one request, connecting and tokens included; 0 = 3 s
-
-	// Client is handed to the SDK: TLS, a proxy, a custom endpoint. Its RetryOptions are not used.
-	Client azservicebus.ClientOptions
 
 	// Link connects to a queue in another way than the SDK, for simulations; nil = by the SDK.
 	Link func(queue string) SignalLink
@@ -57,24 +53,12 @@ type Signals struct {
 	queues map[string]*signalQueue
 }
 
-// NewSignals returns Signals that authenticate with a connection string of the namespace. Nothing is
-// connected yet: an error is one of the connection string.
-func NewSignals(connectionString string, o SignalsOptions) (*Signals, error) {
-	return newSignals(namespace{byKey: true, connectionString: connectionString}, o)
-}
-
-// NewSignalsWithIdentity returns Signals that authenticate with an identity, which needs the roles Azure
-// Service Bus Data Sender and Azure Service Bus Data Receiver on each queue.
-func NewSignalsWithIdentity(host string, identity azcore.TokenCredential, o SignalsOptions) (*Signals, error) {
-	return newSignals(namespace{host: host, identity: identity}, o)
-}
-
-func newSignals(n namespace, o SignalsOptions) (*Signals, error) {
-	n, err := n.with(o.Client, cmp.Or(max(0, o.TryTimeout), 3*time.Second), 100*time.Millisecond)
-	if err != nil {
-		return nil, err
-	}
-	return &Signals{namespace: n, link: o.Link, queues: map[string]*signalQueue{}}, nil
+// NewSignals returns Signals in the namespace of a Publisher, which sign in as it does. An identity needs the
+// roles Azure Service Bus Data Sender and Azure Service Bus Data Receiver on each queue.
+func NewSignals(p *Publisher, o SignalsOptions) *Signals {
+	n := p.queue.namespace
+	n.try = cmp.Or(max(0, o.TryTimeout), 3*time.Second)
+	return &Signals{namespace: n, link: o.Link, queues: map[string]*signalQueue{}}
 }
 
 // Namespace is the host of the namespace that holds the queues, in lower case.
@@ -164,10 +148,11 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 		return nil, errClosed
 	}
 	if s.queues[name] == nil {
-		q, err := s.namespace.queue(name, access{signals: true})
+		q, err := s.namespace.queue(name)
 		if err != nil {
 			return nil, err
 		}
+		q.signals = true
 		s.queues[name] = &signalQueue{q, newConnection(func() (SignalLink, error) {
 			if s.link != nil {
 				return s.link(name), nil

@@ -21,8 +21,7 @@ import (
 // newSignals returns signals in a namespace, and closes them with the test.
 func newSignals(t *testing.T, connectionString string, o servicebus.SignalsOptions) *servicebus.Signals {
 	t.Helper()
-	s, err := servicebus.NewSignals(connectionString, o)
-	testworld.Must(t, err)
+	s := servicebus.NewSignals(newPublisher(t, connectionString, patient()), o)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }

@@ -33,11 +33,11 @@ func keepOnce(replicas string) error {
 	if err != nil {
 		return err
 	}
-	s, err := servicebus.NewSignals(os.Getenv(busVariable), servicebus.SignalsOptions{})
+	p, err := servicebus.NewPublisher(os.Getenv(busVariable), "scale", servicebus.PublisherOptions{})
 	if err != nil {
 		return err
 	}
-	return s.Keep(context.Background(), "scale", n)
+	return servicebus.NewSignals(p, servicebus.SignalsOptions{}).Keep(context.Background(), "scale", n)
 }
 
 // keeper is a process that keeps so many signals.

@@ -76,8 +76,9 @@ func overTLS(queues ...string) servicebusfake.Options {
 // newSignals keeps signal queues as a tick of feedscale does.
 func newSignals(t *testing.T, bus *servicebusfake.Server) *servicebus.Signals {
 	t.Helper()
-	s, err := servicebus.NewSignals(bus.ConnectionString(), servicebus.SignalsOptions{Client: azservicebus.ClientOptions{TLSConfig: &tls.Config{RootCAs: busRoots, ServerName: "127.0.0.1"}}})
+	p, err := servicebus.NewPublisher(bus.ConnectionString(), "replicas", servicebus.PublisherOptions{Client: azservicebus.ClientOptions{TLSConfig: &tls.Config{RootCAs: busRoots, ServerName: "127.0.0.1"}}})
 	testworld.Must(t, err)
+	s := servicebus.NewSignals(p, servicebus.SignalsOptions{})
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }
