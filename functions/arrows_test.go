@@ -49,7 +49,6 @@ func TestArrowsPointOneWay(t *testing.T) {
 	azure := []string{"github.com/Azure"}
 	emulator := []string{"pkg/emulator", "pkg/demo", "pkg/benchmark"}
 	clientGo := []string{"k8s.io", "sigs.k8s.io"}
-	gRPC := []string{"google.golang.org/grpc", "pkg/scaler"}
 	network := []string{"net", "os", "pkg/cosmos", "pkg/estimator"}
 	for _, c := range []struct {
 		rule string
@@ -64,7 +63,7 @@ func TestArrowsPointOneWay(t *testing.T) {
 		{"the handler carries no stand-in, no demo and no client-go", []string{"functions"}, append(emulator, clientGo...)},
 		{"the handler does not import what others wrote", []string{"functions", "functions/internal/cli"}, []string{"functions/internal/importer"}},
 		{"what is imported is read without files and network", []string{"functions/internal/importer", "pkg/yamltree", "pkg/yamlschema"}, append(azure, network[2:]...)},
-		{"the handler and the commands of both programs carry no gRPC", []string{"functions", "functions/internal/cli"}, gRPC},
+		{"the handler and the commands of both programs answer nobody over gRPC", []string{"functions", "functions/internal/cli"}, []string{"pkg/scaler"}},
 		{"what answers KEDA knows no service", []string{"pkg/scaler"}, append(azure, network[2:]...)},
 		{"the commands are the same for both programs", []string{"functions/internal/cli"}, append(emulator, clientGo...)},
 		{"connect is below the app", []string{"functions/internal/connect"}, []string{"functions/internal/app", "functions/internal/cli", "functions/internal/check", "functions/internal/discover", "functions/internal/console"}},
@@ -107,7 +106,7 @@ func TestTheChangeFeedProcessorImportsLittle(t *testing.T) {
 	}
 }
 
-// TestWhatMakeRunBuildsIsLight: the first build compiles neither client-go nor gRPC.
+// TestWhatMakeRunBuildsIsLight: the first build compiles no client-go and no external scaler.
 func TestWhatMakeRunBuildsIsLight(t *testing.T) {
 	t.Parallel()
 	recipe := exec.Command("make", "-n", "run")
@@ -127,7 +126,7 @@ func TestWhatMakeRunBuildsIsLight(t *testing.T) {
 	testworld.Must(t, err)
 	linked := strings.Fields(string(output))
 	for _, pkg := range linked {
-		if under(pkg, "k8s.io", "sigs.k8s.io", "google.golang.org/grpc") {
+		if under(pkg, "k8s.io", "sigs.k8s.io", module+"pkg/scaler") {
 			t.Errorf("it links %s", pkg)
 		}
 	}

@@ -89,14 +89,11 @@ func TestAnEventThatWaitsTooLongIsFound(t *testing.T) {
 	t.Parallel()
 	s := of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))
 	s.Undelivered = &state.Undelivered{Error: "the queue is gone", Cause: changefeed.Cause{Of: "queue shop/scale", Says: "refuses (not found)", Effect: changefeed.Unpublished}}
-	next := func(_ state.State, at time.Time) time.Time { return at.Add(15 * time.Second) }
 	for _, c := range []struct {
 		since time.Duration
 		found bool
 	}{{30 * time.Second, false}, {31 * time.Second, true}} {
-		l := report.Lookup{State: s, Waiting: []state.Event{waiting(noon.Add(-c.since))}}
-		l.Overdue = report.Asked{State: s, Next: next}.Overdue(l.Oldest(), noon)
-		stored := report.NewStored(l)
+		stored := report.NewStored(report.Lookup{State: s, Waiting: []state.Event{waiting(noon.Add(-c.since))}, Overdue: c.found})
 		if o := stored.Outbox; o.Count != 1 || o.Oldest == nil || !o.Oldest.Equal(noon.Add(-c.since)) || o.Error == nil || *o.Error != "the queue is gone" {
 			t.Errorf("after %s: %+v", c.since, o)
 		}

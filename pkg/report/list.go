@@ -3,6 +3,8 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"strconv"
@@ -25,6 +27,16 @@ func NewList(now time.Time, processors []Stored, groups []StoredGroup) List {
 	l := List{Time: now, Processors: processors, Groups: groups}
 	l.Causes = Causes(l)
 	return l
+}
+
+// ErrUnknownName is the error of a name that no processor and no group has. Its text says where to
+// look.
+var ErrUnknownName = errors.New("the processors file says which there are")
+
+// UnknownName returns an error for a name that no processor and no group has. It wraps
+// ErrUnknownName.
+func UnknownName(name string) error {
+	return fmt.Errorf("no processor or group is named %q: %w", name, ErrUnknownName)
 }
 
 // Field is a field of a JSON object.

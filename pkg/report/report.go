@@ -136,7 +136,7 @@ func NewStoredGroup(l Lookup) StoredGroup { return StoredGroup{newGroup(l), kept
 
 func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) (Subject, Account) {
 	r := Subject{Lag: totals.Lag, ChangeAgeSeconds: totals.Age, Complete: totals.Complete, Status: changefeed.StatusUnknown}
-	a := Account{Error: optional(problem), Findings: Findings(l), Reasons: []scaling.Reason{}}
+	a := Account{Error: given(problem), Findings: Findings(l), Reasons: []scaling.Reason{}}
 	if known {
 		r.Status = totals.Status
 	}
@@ -150,26 +150,23 @@ func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) 
 func newProcessor(l Lookup) Processor {
 	totals, polled := l.Lag.Totals(), !l.AttemptedAt.IsZero()
 	r := Processor{
-		Name: l.Processor, Group: optional(l.Group),
+		Name: l.Processor, Group: given(l.Group),
 		Throughput: throughputOf(l.State),
 		Uncovered:  l.Lag.Coverage.Holes, Leftover: append([]string{}, l.Lag.Leftover...),
 		// the service's own precision, which a sum of floats loses
 		RequestCharge: math.Round(l.Lag.Charge*100) / 100,
-		Requests:      l.Lag.Requests,
-		Partitions:    make([]Partition, len(l.Lag.Partitions)),
+		Requests:      l.Lag.Requests, RetentionSeconds: given(int64(l.Lag.Retention / time.Second)),
+		Partitions: make([]Partition, len(l.Lag.Partitions)),
 	}
 	r.Subject, r.Account = newSubject(l, cmp.Or(l.Problem, l.Lag.Problem()), polled, totals)
-	if l.Lag.Retention > 0 {
-		r.RetentionSeconds = new(int64(l.Lag.Retention / time.Second))
-	}
 	if polled {
 		r.PartitionCount, r.PartitionsWithLag = totals.Partitions, totals.PartitionsWithLag
 	}
 	for i := range l.Lag.Partitions {
 		p := &l.Lag.Partitions[i]
 		r.Partitions[i] = Partition{
-			Lease: p.Lease, Range: p.Range, Owner: optional(p.Owner), Lag: p.Lag, ChangeAgeSeconds: p.Age, CheckpointLSN: p.CheckpointLSN,
-			Status: p.Status, Stall: p.Stall, Rewound: p.Rewound, Ahead: p.Ahead, Approximate: p.Approximate, Error: optional(p.Error),
+			Lease: p.Lease, Range: p.Range, Owner: given(p.Owner), Lag: p.Lag, ChangeAgeSeconds: p.Age, CheckpointLSN: p.CheckpointLSN,
+			Status: p.Status, Stall: p.Stall, Rewound: p.Rewound, Ahead: p.Ahead, Approximate: p.Approximate, Error: given(p.Error),
 		}
 		if p.Carried() {
 			r.Partitions[i].Carried = &p.Measured
@@ -189,12 +186,9 @@ func newGroup(l Lookup) Group {
 
 func kept(l Lookup) Kept {
 	k := Kept{
-		PolledAt: timeOf(l.PolledAt), AttemptedAt: timeOf(l.AttemptedAt), Since: timeOf(l.Since),
+		PolledAt: given(l.PolledAt), AttemptedAt: given(l.AttemptedAt), Since: given(l.Since),
 		Stale: l.Stale, FailedPolls: l.Memory.Failures, Sequence: l.Sequence, Epoch: l.Epoch, Paused: l.Paused,
-		ArrivalPerSecond: l.Memory.Arrival, Outbox: outboxOf(l), Causes: l.causes(),
-	}
-	if drain := l.Memory.DrainPerReplica; drain > 0 {
-		k.DrainPerReplica = &drain
+		ArrivalPerSecond: l.Memory.Arrival, DrainPerReplica: given(l.Memory.DrainPerReplica), Outbox: outboxOf(l), Causes: l.causes(),
 	}
 	if seconds, known := CatchUpSeconds(l.State); known && !math.IsInf(seconds, 1) {
 		k.CatchUpSeconds = &seconds
@@ -202,13 +196,13 @@ func kept(l Lookup) Kept {
 	return k
 }
 
-// timeOf returns a copy of a time, since a pointer into a State would keep the whole State in
-// memory; nil for no time.
-func timeOf(t time.Time) *time.Time {
-	if t.IsZero() {
+// given returns a copy of a value, since a pointer into a State would keep the whole State in memory; nil for the zero
+// value.
+func given[T comparable](value T) *T {
+	if value == *new(T) {
 		return nil
 	}
-	return &t
+	return &value
 }
 
 // Why returns the last reason of a decision; "" if there is none.
@@ -239,13 +233,6 @@ func CatchUpSeconds(s state.State) (seconds float64, known bool) {
 		return 0, false
 	}
 	return seconds, known
-}
-
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // Count returns a number of things: "1 lease", "2 leases".

@@ -40,8 +40,8 @@ func throughputOf(s state.State) []Throughput {
 	all := make([]Throughput, len(s.Containers))
 	for i, c := range s.Containers {
 		t := Throughput{
-			Account: c.Account, Container: c.Name(), Mode: "recommend", Provisioned: positive(c.Provisioned), Found: positive(c.Found),
-			Min: positive(c.Min), Max: c.Max, Note: optional(c.Note), Error: optional(c.Error), Reasons: []scaling.ThroughputReason{},
+			Account: c.Account, Container: c.Name(), Mode: "recommend", Provisioned: given(c.Provisioned), Found: given(c.Found),
+			Min: given(c.Min), Max: c.Max, Note: given(c.Note), Error: given(c.Error), Reasons: []scaling.ThroughputReason{},
 		}
 		if c.Apply {
 			t.Mode = "apply"
@@ -93,11 +93,4 @@ func eventThroughput(s state.State) (all []events.Throughput) {
 		})
 	}
 	return all
-}
-
-func positive(n int) *int {
-	if n <= 0 {
-		return nil
-	}
-	return &n
 }

@@ -81,7 +81,7 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 	}
 	log := screen.Log(slog.LevelError)
 	host, err := app.Listen(c, app.Options{
-		Log: log, EventLines: screen, Version: env.Version, Now: env.Now, Getenv: env.Getenv, Controls: newControls(world, log),
+		Log: log, EventLines: screen, Version: env.Version, Now: env.Now, Controls: newControls(world, log),
 	})
 	if err != nil {
 		return program.Usage(err)

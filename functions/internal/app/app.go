@@ -43,9 +43,6 @@ type Options struct {
 	Version    string    // of this build
 	Now        func() time.Time
 
-	// Getenv reads OpenTelemetry's variables, by which [Host.Serve] pushes the metrics; nil if it does not.
-	Getenv func(string) string
-
 	// BehindHost says that a Functions host calls, which has asked for the key, and passes the Host
 	// header on that its own caller sent.
 	BehindHost bool

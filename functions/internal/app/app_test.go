@@ -184,7 +184,6 @@ func TestAHistoryIsReplayedByRunAndNotUnderAFunctionsHost(t *testing.T) {
 
 // TestMetricsArePushedWhereOpenTelemetrysVariablesAskForIt: the last push is at the end.
 func TestMetricsArePushedWhereOpenTelemetrysVariablesAskForIt(t *testing.T) {
-	t.Parallel()
 	pushes := make(chan []byte, 1)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -195,9 +194,7 @@ func TestMetricsArePushedWhereOpenTelemetrysVariablesAskForIt(t *testing.T) {
 	clock := testworld.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	w := testworld.NewShop(t, testworld.Options{Account: cosmosfake.Options{Now: clock.Now}})
 	c, o := configured(t, w, clock, filepath.Join(t.TempDir(), "feedscale.db"), "")
-	o.Getenv = func(name string) string {
-		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL}[name]
-	}
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	h, err := app.Listen(c, o)
 	testworld.Must(t, err)
 	defer h.Close()

@@ -108,13 +108,7 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 		c.watch(server)
 	}
 	defer h.serveProbes()()
-	var pusher otlp.Pusher // pushes nothing
-	if h.options.Getenv != nil {
-		pusher = otlp.Start(otlp.Options{
-			Metrics: h.meters, Version: h.options.Version, Instance: processID(),
-			Getenv: h.options.Getenv, Log: log,
-		})
-	}
+	pusher := otlp.Start(otlp.Options{Metrics: h.meters, Version: h.options.Version, Instance: processID(), Log: log})
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(h.listener)

@@ -24,18 +24,19 @@ type serviceEndpoint struct {
 	service azurecli.Service
 	host    string // without a port
 	port    string
-	url     string // of a service that speaks HTTP; "" = AMQP
+	url     *url.URL // of a service that speaks HTTP; nil = AMQP
 	tls     bool
 	setting string // that names it, for advice
 }
 
 // httpEndpoint is the endpoint of a URL, which the configuration has checked.
 func httpEndpoint(service azurecli.Service, address, setting string) serviceEndpoint {
-	e := serviceEndpoint{service: service, url: address, tls: strings.HasPrefix(address, "https:"), setting: setting}
-	if u, err := url.Parse(address); err == nil {
-		e.host, e.port = u.Hostname(), cmp.Or(u.Port(), usualPort[e.tls])
+	u, err := url.Parse(address)
+	if err != nil {
+		u = new(url.URL)
 	}
-	return e
+	secured := u.Scheme == "https"
+	return serviceEndpoint{service: service, host: u.Hostname(), port: cmp.Or(u.Port(), usualPort[secured]), url: u, tls: secured, setting: setting}
 }
 
 // usualPort is that of HTTPS and of HTTP.
@@ -74,7 +75,7 @@ func (s *section) reach(e serviceEndpoint) {
 		}
 		return good("%s, the certificate is trusted and valid until %s", tls.VersionName(shown.tls.Version), shown.tls.PeerCertificates[0].NotAfter.UTC().Format(time.DateOnly))
 	})
-	if e.url == "" {
+	if e.url == nil {
 		return // AMQP tells no time
 	}
 	s.steps = append(s.steps, step{check: "clock", beside: true, try: func(context.Context) finding {
@@ -107,11 +108,10 @@ func (e serviceEndpoint) resolve(ctx context.Context) finding {
 
 // proxy is the host of the proxy that requests go through, "" = none.
 func (e serviceEndpoint) proxy() string {
-	u, err := url.Parse(e.url)
-	if err != nil || e.url == "" {
+	if e.url == nil {
 		return ""
 	}
-	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: e.url})
 	if err != nil || proxy == nil {
 		return ""
 	}
@@ -132,28 +132,27 @@ func scopeOf(a netip.Addr) string {
 
 // connect connects as the clients do, and signs nothing.
 func (e serviceEndpoint) connect(ctx context.Context) (handshake, error) {
-	if e.url != "" {
+	if e.url != nil {
 		return e.get(ctx)
 	}
-	var dialer net.Dialer
-	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(e.host, e.port))
+	dial := new(net.Dialer).DialContext
+	if e.tls {
+		dial = (&tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12}}).DialContext
+	}
+	connection, err := dial(ctx, "tcp", net.JoinHostPort(e.host, e.port))
 	if err != nil {
 		return handshake{}, err
 	}
 	defer connection.Close()
-	if !e.tls {
-		return handshake{}, nil
+	var shown handshake
+	if secured, ok := connection.(*tls.Conn); ok {
+		shown.tls = new(secured.ConnectionState())
 	}
-	secured := tls.Client(connection, &tls.Config{ServerName: e.host, MinVersion: tls.VersionTLS12})
-	if err := secured.HandshakeContext(ctx); err != nil {
-		return handshake{}, err
-	}
-	state := secured.ConnectionState()
-	return handshake{tls: &state}, nil
+	return shown, nil
 }
 
 func (e serviceEndpoint) get(ctx context.Context) (handshake, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url.String(), nil)
 	if err != nil {
 		return handshake{}, err
 	}
@@ -174,8 +173,8 @@ func (e serviceEndpoint) get(ctx context.Context) (handshake, error) {
 
 // isTLS reports whether the port was reached and the TLS handshake failed.
 func isTLS(err error) bool {
-	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(tls.AlertError)) ||
-		errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError)) || errors.As(err, new(x509.CertificateInvalidError))
+	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, new(*tls.CertificateVerificationError)) ||
+		errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(tls.AlertError))
 }
 
 func (e serviceEndpoint) unreached(ctx context.Context, err error) finding {

@@ -36,7 +36,7 @@ func refused(err error, who principal) finding {
 // name is the host, with the port if it is not the usual one.
 func (e serviceEndpoint) name() string {
 	usual := usualPort[e.tls]
-	if e.url == "" {
+	if e.url == nil {
 		usual = amqpsPort
 	}
 	if e.port == usual {

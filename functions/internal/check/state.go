@@ -60,16 +60,11 @@ func boltFinding(path string) finding {
 // made.
 func writableFolder(path string) (string, error) {
 	folder := filepath.Dir(path)
-	for {
-		_, err := os.Stat(folder)
-		if err == nil {
+	for parent := filepath.Dir(folder); parent != folder; parent = filepath.Dir(folder) {
+		if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		if parent := filepath.Dir(folder); errors.Is(err, fs.ErrNotExist) && parent != folder {
-			folder = parent
-			continue
-		}
-		return "", err
+		folder = parent
 	}
 	probe, err := os.CreateTemp(folder, ".feedscale-check-*")
 	if err != nil {

@@ -117,7 +117,7 @@ func readSettings(env program.Env) (config.Settings, error) {
 
 // options are those of an app in this process.
 func options(env program.Env, log *slog.Logger, events io.Writer) app.Options {
-	return app.Options{Log: log, EventLines: events, Version: env.Version, Now: env.Now, Getenv: env.Getenv, Asking: asking(env)}
+	return app.Options{Log: log, EventLines: events, Version: env.Version, Now: env.Now, Asking: asking(env)}
 }
 
 // asking tells a person which process is asked because it has the state file open.

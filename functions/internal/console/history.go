@@ -23,20 +23,13 @@ func WriteSamplesCSV(w io.Writer, samples []state.Sample) error {
 	})
 	for _, s := range samples {
 		_ = out.Write([]string{
-			s.Time.UTC().Format(time.RFC3339Nano), field(s.Lag), field(s.Age), strconv.FormatBool(s.Complete), string(s.Status),
-			field(s.PartitionCount), field(s.PartitionsWithLag), field(s.Arrival), field(s.DrainPerReplica),
-			field(s.MetricValue), field(s.Active), field(s.Previous), field(s.Replicas), field(s.Direction), sheet(report.Why(s.Reasons)),
+			s.Time.UTC().Format(time.RFC3339Nano), text(s.Lag, ""), text(s.Age, ""), strconv.FormatBool(s.Complete), string(s.Status),
+			text(s.PartitionCount, ""), text(s.PartitionsWithLag, ""), text(s.Arrival, ""), text(s.DrainPerReplica, ""),
+			text(s.MetricValue, ""), text(s.Active, ""), text(s.Previous, ""), text(s.Replicas, ""), text(s.Direction, ""), sheet(report.Why(s.Reasons)),
 		})
 	}
 	out.Flush()
 	return out.Error()
-}
-
-func field[T any](value *T) string {
-	if value == nil {
-		return ""
-	}
-	return fmt.Sprint(*value)
 }
 
 // History is the record of one processor between two times. Samples are in order, the oldest first.
@@ -69,13 +62,13 @@ func (h History) Write(w io.Writer, style Style) error {
 			plots[i].Points = append(plots[i].Points, Point{s.Time, value})
 		}
 	}
-	text := style.wrapLines(fmt.Sprintf("%s  %s to %s: %s, %d unknown, %s\n\n", style.Paint(h.Processor, Bold), h.From.Format(time.RFC3339),
+	drawn := style.wrapLines(fmt.Sprintf("%s  %s to %s: %s, %d unknown, %s\n\n", style.Paint(h.Processor, Bold), h.From.Format(time.RFC3339),
 		h.Until.Format(time.RFC3339), report.Count(len(h.Samples), "sample"), unknown, report.Count(changes, "change")))
 	for _, p := range plots {
 		p.Height, p.From, p.To, p.Style = chartHeight, h.From, h.Until, style
-		text += p.String() + "\n"
+		drawn += p.String() + "\n"
 	}
-	return style.print(w, text+h.decisions(style))
+	return style.print(w, drawn+h.decisions(style))
 }
 
 // number is a value of a Point.
@@ -94,11 +87,7 @@ func (h History) decisions(style Style) string {
 		if !s.Changed() {
 			continue
 		}
-		from := "none"
-		if s.Previous != nil {
-			from = fmt.Sprint(*s.Previous)
-		}
-		row := Row(s.Time.UTC().Format(time.RFC3339), fmt.Sprintf("%s → %d", from, *s.Replicas), report.Why(s.Reasons))
+		row := Row(s.Time.UTC().Format(time.RFC3339), fmt.Sprintf("%s → %d", text(s.Previous, "none"), *s.Replicas), report.Why(s.Reasons))
 		row[2].Color = Dim
 		rows = append(rows, row)
 	}

@@ -26,7 +26,7 @@ func WriteInspection(w io.Writer, f *discover.Inspection, style Style) error {
 		}
 		b.WriteString(style.Table(rows))
 	}
-	table("processor", f.Processor, "partition", f.Lease, "owner", or(f.Owner, "nobody"), "position", or(f.Position, "no checkpoint"), "note", or(f.Note, ""))
+	table("processor", f.Processor, "partition", f.Lease, "owner", text(f.Owner, "nobody"), "position", text(f.Position, "no checkpoint"), "note", text(f.Note, ""))
 	for _, d := range f.Documents {
 		keys := make([]string, len(d.Key))
 		for i, k := range d.Key {
@@ -40,8 +40,8 @@ func WriteInspection(w io.Writer, f *discover.Inspection, style Style) error {
 			written = d.Written.Format(time.RFC3339) + ", " + report.Age(d.Age) + " ago"
 		}
 		b.WriteString("\n")
-		table("document", or(d.ID, "?"), "partition key", strings.Join(keys, ", "), "size", size, "written", written,
-			"LSN", Number(d.LSN), "range", d.RangeID, "operation", or(d.Operation, ""))
+		table("document", text(d.ID, "?"), "partition key", strings.Join(keys, ", "), "size", size, "written", written,
+			"LSN", Number(d.LSN), "range", d.RangeID, "operation", text(d.Operation, ""))
 		if d.Document != nil {
 			contents := bytes.NewBufferString("\n")
 			if err := json.Indent(contents, d.Document, "", "  "); err != nil {
@@ -52,12 +52,4 @@ func WriteInspection(w io.Writer, f *discover.Inspection, style Style) error {
 	}
 	_, err := io.WriteString(Lines{w}, b.String())
 	return err
-}
-
-// or returns a text, or none if there is no text.
-func or(text *string, none string) string {
-	if text == nil {
-		return none
-	}
-	return *text
 }

@@ -16,13 +16,16 @@ import (
 // unknown is the text of a value that could not be measured.
 const unknown = "?"
 
-// Number is a count; "?" if it is unknown.
-func Number(n *int64) string {
-	if n == nil {
-		return unknown
+// text is a value, or what is shown if there is none.
+func text[T any](value *T, none string) string {
+	if value == nil {
+		return none
 	}
-	return fmt.Sprint(*n)
+	return fmt.Sprint(*value)
 }
+
+// Number is a count; "?" if it is unknown.
+func Number(n *int64) string { return text(n, unknown) }
 
 // catchUp is how long the lag takes to drain with the replicas that were decided; "-" if that is
 // not known.
@@ -51,11 +54,7 @@ func partitions(r report.Processor) string {
 	if r.PartitionCount == nil {
 		return unknown
 	}
-	withLag := unknown
-	if r.PartitionsWithLag != nil {
-		withLag = fmt.Sprint(*r.PartitionsWithLag)
-	}
-	return fmt.Sprintf("%s/%d", withLag, *r.PartitionCount)
+	return fmt.Sprintf("%s/%d", text(r.PartitionsWithLag, unknown), *r.PartitionCount)
 }
 
 // Brief is a duration to the second, as 1h30m and not 1h30m0s.

@@ -44,8 +44,9 @@ func (s survey) look(ctx context.Context, taken map[string]bool, now func() time
 		documents[i].LimitTime(now())
 	}
 	report := Report{LeaseContainer: s.container.String(), Account: s.connection.Host, Processors: []Processor{}}
-	for _, origin := range s.origins(ctx, changefeed.Inventory(documents), &usage) {
-		report.Processors = append(report.Processors, s.report(origin, now()))
+	known := make(map[question]answer)
+	for _, f := range changefeed.Inventory(documents) {
+		report.Processors = append(report.Processors, s.report(s.origin(ctx, f, known, &usage), now()))
 	}
 	s.suggest(report.Processors, taken)
 	report.RequestCharge, report.Requests = usage.Charge, usage.Requests

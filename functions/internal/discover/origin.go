@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
@@ -60,76 +59,32 @@ type question struct {
 
 type answer struct {
 	container cosmos.Container // zero if there is none
-	usage     cosmos.Usage
 	err       error
 }
 
-// origins finds the origin of each processor's leases. Equal questions are asked once, all of them
-// together: the account bounds its concurrent requests.
-func (s survey) origins(ctx context.Context, found []changefeed.FoundProcessor, usage *cosmos.Usage) []origin {
-	origins := make([]origin, len(found))
-	answers := make(map[question]*answer)
-	for i, f := range found {
-		if r, ok := changefeed.ReadRIDs(f.Prefix); ok {
-			origins[i] = origin{FoundProcessor: f, readings: []changefeed.PrefixReading{r}, byRID: true}
-		} else {
-			origins[i] = origin{FoundProcessor: f, readings: changefeed.ReadNames(f.Prefix, s.connection.Host)}
-		}
-		for _, q := range origins[i].questions() {
-			answers[q] = &answer{}
-		}
+// origin finds the origin of a processor's leases. known are earlier answers: many processors share a container.
+func (s survey) origin(ctx context.Context, f changefeed.FoundProcessor, known map[question]answer, usage *cosmos.Usage) origin {
+	o := origin{FoundProcessor: f, readings: changefeed.ReadNames(f.Prefix, s.connection.Host)}
+	if r, ok := changefeed.ReadRIDs(f.Prefix); ok {
+		o.readings, o.byRID = []changefeed.PrefixReading{r}, true
 	}
-	var asking sync.WaitGroup
-	for q, a := range answers {
-		asking.Go(func() { *a = s.ask(ctx, q) })
+	if len(o.readings) > maxReadings {
+		return o
 	}
-	asking.Wait()
-	for _, a := range answers {
-		usage.Add(a.usage)
-	}
-	for i := range origins {
-		origins[i].confirm(answers)
-	}
-	return origins
-}
-
-func (o origin) questions() (questions []question) {
-	if len(o.readings) <= maxReadings {
-		for _, r := range o.readings {
-			questions = append(questions, question{r.Database, r.Container, o.byRID})
-		}
-	}
-	return questions
-}
-
-func (s survey) ask(ctx context.Context, q question) (a answer) {
-	c := cosmos.Container{Database: q.database, ID: q.container}
-	if q.byRID {
-		c, a.usage, a.err = s.account.NamesOf(ctx, q.database, q.container)
-	} else {
-		_, a.usage, a.err = s.account.Describe(ctx, c)
-	}
-	switch {
-	case errors.Is(a.err, cosmos.ErrMissing):
-		a.err = nil
-	case a.err == nil:
-		a.container = c
-	}
-	return a
-}
-
-// confirm keeps the readings whose container exists.
-func (o *origin) confirm(answers map[question]*answer) {
 	var confirmed []changefeed.PrefixReading
-	for i, q := range o.questions() {
-		a := answers[q]
+	for _, r := range o.readings {
+		q := question{r.Database, r.Container, o.byRID}
+		a, asked := known[q]
+		if !asked {
+			a = s.ask(ctx, q, usage)
+			known[q] = a
+		}
 		if a.err != nil {
 			o.err = fmt.Errorf("the monitored container could not be looked up: %w", a.err)
-			return
+			return o
 		}
 		if a.container != (cosmos.Container{}) {
-			confirmed = append(confirmed, o.readings[i])
-			o.container = a.container
+			confirmed, o.container = append(confirmed, r), a.container
 		}
 	}
 	if len(confirmed) > 0 {
@@ -138,4 +93,19 @@ func (o *origin) confirm(answers map[question]*answer) {
 	if len(confirmed) > 1 {
 		o.container = cosmos.Container{}
 	}
+	return o
+}
+
+func (s survey) ask(ctx context.Context, q question, usage *cosmos.Usage) answer {
+	c, spent, err := cosmos.Container{Database: q.database, ID: q.container}, cosmos.Usage{}, error(nil)
+	if q.byRID {
+		c, spent, err = s.account.NamesOf(ctx, q.database, q.container)
+	} else {
+		_, spent, err = s.account.Describe(ctx, c)
+	}
+	usage.Add(spent)
+	if errors.Is(err, cosmos.ErrMissing) {
+		return answer{}
+	}
+	return answer{c, err}
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	metrics "go.opentelemetry.io/proto/otlp/metrics/v1" // not the code that encodes: that is proto/slim
+	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -74,7 +75,6 @@ func newReceiver(t *testing.T) *receiver {
 // refuse answers with a status.
 func refuse(status int) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
-		w.Header().Set("retry-after-ms", "1") // azcore waits for that long
 		http.Error(w, "not now, "+secret, status)
 	}
 }
@@ -94,15 +94,15 @@ func registry() *prometheus.Registry {
 }
 
 // start begins to push by an environment.
-func start(environment map[string]string, log io.Writer) Pusher {
-	return Start(Options{
-		Metrics: registry(), Version: "v1.2.3", Instance: "machine/7", Log: slog.New(slog.NewJSONHandler(log, nil)),
-		Getenv: func(name string) string { return environment[name] },
-	})
+func start(t *testing.T, environment map[string]string, log io.Writer) Pusher {
+	t.Helper()
+	for name, value := range environment {
+		t.Setenv(name, value)
+	}
+	return Start(Options{Metrics: registry(), Version: "v1.2.3", Instance: "machine/7", Log: slog.New(slog.NewJSONHandler(log, nil))})
 }
 
 func TestWhatAScrapeShowsIsPushed(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		rule        string
 		environment func(url string) map[string]string
@@ -125,10 +125,9 @@ func TestWhatAScrapeShowsIsPushed(t *testing.T) {
 		}, "/"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			t.Parallel()
 			r := newReceiver(t)
 			var log bytes.Buffer
-			start(c.environment(r.URL), &log).Stop(t.Context())
+			start(t, c.environment(r.URL), &log).Stop(t.Context())
 			if len(r.pushes) != 1 || log.Len() > 0 {
 				t.Fatalf("%d pushes, and it logged %s", len(r.pushes), &log)
 			}
@@ -176,7 +175,6 @@ func TestWhatAScrapeShowsIsPushed(t *testing.T) {
 }
 
 func TestNothingIsPushedUnlessTheEnvironmentAsksForIt(t *testing.T) {
-	t.Parallel()
 	r := newReceiver(t)
 	for rule, environment := range map[string]map[string]string{
 		"no endpoint":                 {"OTEL_METRICS_EXPORTER": "otlp"},
@@ -184,33 +182,32 @@ func TestNothingIsPushedUnlessTheEnvironmentAsksForIt(t *testing.T) {
 		"no exporter":                 {"OTEL_EXPORTER_OTLP_ENDPOINT": r.URL, "OTEL_METRICS_EXPORTER": "none"},
 		"an exporter that we are not": {"OTEL_EXPORTER_OTLP_ENDPOINT": r.URL, "OTEL_METRICS_EXPORTER": "prometheus"},
 	} {
-		var log bytes.Buffer
-		start(environment, &log).Stop(t.Context())
-		if len(r.requests) > 0 || log.Len() > 0 {
-			t.Errorf("%s: %d requests, and it logged %s", rule, len(r.requests), &log)
-		}
+		t.Run(rule, func(t *testing.T) {
+			var log bytes.Buffer
+			start(t, environment, &log).Stop(t.Context())
+			if len(r.requests) > 0 || log.Len() > 0 {
+				t.Errorf("%d requests, and it logged %s", len(r.requests), &log)
+			}
+		})
 	}
 }
 
 func TestAMistakeIsSaidWithoutItsSecret(t *testing.T) {
-	t.Parallel()
 	noPEM := filepath.Join(t.TempDir(), secret)
 	testworld.Must(t, os.WriteFile(noPEM, []byte(secret), 0o600))
 	for _, c := range []struct{ rule, name, value, says string }{
-		{"gRPC", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", `is \"grpc\"; allowed is http/protobuf`},
+		{"gRPC", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "is grpc; allowed is http/protobuf"},
 		{"an address without its scheme", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "collector:4318/" + secret, "is no address"},
 		{"an address that cannot be read", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://a:" + secret + "@%zz", "is no address"},
-		{"headers without names", "OTEL_EXPORTER_OTLP_HEADERS", secret, "is not name=value,name=value"},
-		{"headers of another line", "OTEL_EXPORTER_OTLP_HEADERS", "a=" + secret + "%0D%0Ab: c", "is not name=value,name=value"},
-		{"a timeout in words", "OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "is no number of milliseconds"},
-		{"no certificate", "OTEL_EXPORTER_OTLP_CERTIFICATE", noPEM, "names no file with certificates"},
-		{"a certificate without its key", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", noPEM, "name no files with a certificate and its key"},
+		{"headers without names", "OTEL_EXPORTER_OTLP_HEADERS", secret, "parse headers"},
+		{"headers of another line", "OTEL_EXPORTER_OTLP_HEADERS", "a=" + secret + "%0D%0Ab: c", "invalid header field value"},
+		{"a timeout in words", "OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "parse duration"},
+		{"no certificate", "OTEL_EXPORTER_OTLP_CERTIFICATE", noPEM, "create tls cert pool"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			t.Parallel()
 			var log bytes.Buffer
-			start(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", c.name: c.value}, &log).Stop(t.Context())
-			if !strings.Contains(log.String(), "metrics are not pushed by OTLP") || !strings.Contains(log.String(), c.says) || strings.Contains(log.String(), secret) {
+			start(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", c.name: c.value}, &log).Stop(t.Context())
+			if !strings.Contains(log.String(), c.says) || strings.Contains(log.String(), secret) {
 				t.Errorf("it logged %s", &log)
 			}
 		})
@@ -218,7 +215,6 @@ func TestAMistakeIsSaidWithoutItsSecret(t *testing.T) {
 }
 
 func TestAPushThatFailsIsSaidOnceAndWithoutSecrets(t *testing.T) {
-	t.Parallel()
 	accepts := func(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/x-protobuf") }
 	for _, c := range []struct {
 		rule    string
@@ -231,21 +227,21 @@ func TestAPushThatFailsIsSaidOnceAndWithoutSecrets(t *testing.T) {
 		{"nothing follows a redirection, with the headers", [][]func(http.ResponseWriter){{func(w http.ResponseWriter) {
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(http.StatusTemporaryRedirect)
-		}}, {accepts}, {accepts}}, []string{"the collector answers 307", "metrics are pushed again"}},
-		{"something else answers", [][]func(http.ResponseWriter){{func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }}, {accepts}, {accepts}}, []string{"what answers is no collector", "metrics are pushed again"}},
+		}}, {accepts}, {accepts}}, []string{"redirects to another address", "metrics are pushed again"}},
+		{"a collector takes a part", [][]func(http.ResponseWriter){{func(w http.ResponseWriter) {
+			accepts(w)
+			partial, err := proto.Marshal(&collector.ExportMetricsServiceResponse{PartialSuccess: &collector.ExportMetricsPartialSuccess{RejectedDataPoints: 3, ErrorMessage: "too old"}})
+			testworld.Must(t, err)
+			_, _ = w.Write(partial)
+		}}, {accepts}, {accepts}}, []string{"too old (3 metric data points rejected)", "metrics are pushed again"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			t.Parallel()
 			r := newReceiver(t)
-			target, err := targetOf(func(name string) string {
-				return map[string]string{
-					"OTEL_EXPORTER_OTLP_ENDPOINT": strings.Replace(r.URL, "http://", "http://user:"+secret+"@", 1),
-					"OTEL_EXPORTER_OTLP_HEADERS":  "api-key=" + secret,
-				}[name]
-			})
-			testworld.Must(t, err)
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", strings.Replace(r.URL, "http://", "http://user:"+secret+"@", 1)+"/"+secret)
+			t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key="+secret)
 			var log bytes.Buffer
-			e := &exporter{target: target, pipeline: target.pipeline(), log: slog.New(slog.NewJSONHandler(&log, nil))}
+			e, err := newExporter(t.Context(), slog.New(slog.NewJSONHandler(&log, nil)))
+			testworld.Must(t, err)
 			for _, answers := range c.answers {
 				r.answers = answers
 				testworld.Must(t, e.Export(t.Context(), &metricdata.ResourceMetrics{}))
@@ -272,9 +268,8 @@ func TestAPushThatFailsIsSaidOnceAndWithoutSecrets(t *testing.T) {
 }
 
 func TestACollectorThatIsGoneIsSaidAndLetsTheProcessEnd(t *testing.T) {
-	t.Parallel()
 	var log bytes.Buffer
-	start(map[string]string{
+	start(t, map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://user:" + secret + "@127.0.0.1:1", "OTEL_EXPORTER_OTLP_HEADERS": "api-key=" + secret, "OTEL_EXPORTER_OTLP_TIMEOUT": "100",
 	}, &log).Stop(t.Context())
 	if strings.Count(log.String(), "the collector cannot be reached") != 1 || strings.Contains(log.String(), secret) {

@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -86,18 +84,11 @@ func (o *Overview) Current() (processors, groups []*Entry, generation uint64) {
 	defer o.reading.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), allTime) // for all who ask
 	defer cancel()
-	var loads errgroup.Group
-	loads.SetLimit(parallel)
 	now := o.Now()
-	for _, s := range o.all() {
-		if before, expired := o.expired(s, now); expired {
-			loads.Go(func() error {
-				o.fill(s, o.load(ctx, s.Name), now, before)
-				return nil
-			})
-		}
+	expired, writes := o.expired(now)
+	for i, found := range o.loadAll(ctx, expired) {
+		o.fill(expired[i], found, now, writes[i])
 	}
-	_ = loads.Wait() // none fails for all
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	entries := make([]*Entry, len(o.slots))
@@ -135,11 +126,17 @@ func (o *Overview) find(name string) *slot {
 	return o.byName[name] // which does not change any more
 }
 
-// expired reports whether the row of a slot has to be read, and how often this process has written it.
-func (o *Overview) expired(s *slot, now time.Time) (writes int, expired bool) {
+// expired are the slots whose rows have to be read, and how often this process has written each.
+func (o *Overview) expired(now time.Time) (slots []*slot, writes []int) {
+	all := o.all()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return s.writes, now.After(s.until)
+	for _, s := range all {
+		if now.After(s.until) {
+			slots, writes = append(slots, s), append(writes, s.writes)
+		}
+	}
+	return slots, writes
 }
 
 // fill takes a row that was read at a time, after so many writes. One that was written since then may be
@@ -178,7 +175,7 @@ func (e *Entry) waits() bool { return e.Processor.Outbox.Count+e.Group.Outbox.Co
 // newEntry makes the entry of what was found at a time, and says until when it may be shown.
 func (o *Overview) newEntry(s *slot, found report.Lookup, now time.Time) (*Entry, time.Time) {
 	e := &Entry{Err: found.Err, Decision: found.Decision}
-	until := report.Asked{State: found.State, Next: s.Next}.Until(found.Oldest(), now)
+	until := s.shownUntil(found, now)
 	if seconds, known := report.CatchUpSeconds(found.State); known {
 		e.CatchUp = &seconds
 	}
