@@ -60,6 +60,7 @@ func (h *Handler) show(show func(*dto.MetricFamily)) error {
 		show(f)
 	}
 	h.stored(show)
+	h.ticks.polls.show(show)
 	return err
 }
 

@@ -2,10 +2,14 @@ package metrics
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/pkg/events"
@@ -25,11 +29,11 @@ const (
 // ticks are the series of this process.
 type ticks struct {
 	total, signalFailures                              *prometheus.CounterVec
-	polls, decisions, requests, charge                 *prometheus.CounterVec // of a processor
 	overruns, commitFailures, published, publishErrors prometheus.Counter
 	duration                                           prometheus.Histogram
 	signals                                            *prometheus.GaugeVec
 	unpublished                                        *prometheus.GaugeVec // without labels: a vector has no series before the first tick
+	polls                                              *polls
 }
 
 // newTicks makes the series. Every counter is there from the beginning: to Prometheus the first value of a series
@@ -54,24 +58,10 @@ func newTicks(registry prometheus.Registerer, processors []overview.Subject) tic
 		signals:        gauge("feedscale_signal_queue_messages", "Messages that this process last made a signal queue hold, one for each replica.", "queue"),
 		signalFailures: counter("feedscale_signal_queue_failures_total", "Attempts of this process to have a signal queue hold what was decided that failed.", "queue"),
 		unpublished:    gauge("feedscale_events_unpublished", "Scale events that the last tick of this process left in the outbox."),
-
-		polls:     counter("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete if a partition is unknown, failed if all of it is.", "processor", "result"),
-		decisions: counter("feedscale_decisions_total", "Decisions of this process on a processor, by the direction in which they move its replicas.", "processor", "direction"),
-		requests:  counter("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once.", "processor"),
-		charge:    counter("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once.", "processor"),
+		polls:          newPolls(processors),
 	}
 	t.total.WithLabelValues(resultOK)
 	t.total.WithLabelValues(resultFailed)
-	for _, p := range processors {
-		for _, result := range []string{resultComplete, resultIncomplete, resultFailed} {
-			t.polls.WithLabelValues(p.Name, result)
-		}
-		for _, direction := range []scaling.Direction{scaling.Out, scaling.In, scaling.None} {
-			t.decisions.WithLabelValues(p.Name, string(direction))
-		}
-		t.requests.WithLabelValues(p.Name)
-		t.charge.WithLabelValues(p.Name)
-	}
 	return t
 }
 
@@ -92,20 +82,7 @@ func (h *Handler) Observe(result report.Tick, duration time.Duration, overran bo
 }
 
 // ObservePoll counts what a tick polled of a processor. It is safe for concurrent use.
-func (h *Handler) ObservePoll(s state.State) {
-	t, result := &h.ticks, resultFailed
-	if s.Lag.Complete() {
-		result = resultComplete
-	} else if s.Lag.Known() {
-		result = resultIncomplete
-	}
-	t.polls.WithLabelValues(s.Processor, result).Inc()
-	if s.Decision != nil {
-		t.decisions.WithLabelValues(s.Processor, string(s.Decision.Direction)).Inc()
-	}
-	t.requests.WithLabelValues(s.Processor).Add(float64(s.Lag.Requests))
-	t.charge.WithLabelValues(s.Processor).Add(s.Lag.Charge)
-}
+func (h *Handler) ObservePoll(s state.State) { h.ticks.polls.add(s) }
 
 // ObserveSignals counts an attempt to have a signal queue hold so many messages. It is safe for
 // concurrent use.
@@ -136,4 +113,80 @@ func (p publisher) Publish(ctx context.Context, body []byte) error {
 		p.ticks.published.Inc()
 	}
 	return err
+}
+
+// polls counts what this process has polled of each processor. There may be thousands, and a vector of the
+// library's takes many times the memory.
+type polls struct {
+	mu sync.Mutex
+	of map[string]*polled
+}
+
+// polled are the counts of one processor: of its polls by result, and of its decisions by direction.
+type polled struct {
+	polls, decisions map[string]float64
+	requests, charge float64
+}
+
+func newPolled() *polled {
+	return &polled{
+		polls:     map[string]float64{resultComplete: 0, resultIncomplete: 0, resultFailed: 0},
+		decisions: map[string]float64{string(scaling.Out): 0, string(scaling.In): 0, string(scaling.None): 0},
+	}
+}
+
+func newPolls(processors []overview.Subject) *polls {
+	p := &polls{of: make(map[string]*polled, len(processors))}
+	for _, s := range processors {
+		p.of[s.Name] = newPolled()
+	}
+	return p
+}
+
+// add counts a poll. It is safe for concurrent use.
+func (p *polls) add(s state.State) {
+	result := resultFailed
+	if s.Lag.Complete() {
+		result = resultComplete
+	} else if s.Lag.Known() {
+		result = resultIncomplete
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of[s.Processor] == nil {
+		p.of[s.Processor] = newPolled()
+	}
+	of := p.of[s.Processor]
+	of.polls[result]++
+	if s.Decision != nil {
+		of.decisions[string(s.Decision.Direction)]++
+	}
+	of.requests += float64(s.Lag.Requests)
+	of.charge += s.Lag.Charge
+}
+
+// show shows the series.
+func (p *polls) show(show func(*dto.MetricFamily)) {
+	total, decisions, requests, charge := p.rows()
+	each(show, single("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete if a partition is unknown, failed if all of it is."), total)
+	each(show, single("feedscale_decisions_total", "Decisions of this process on a processor, by the direction in which they move its replicas."), decisions)
+	each(show, single("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once."), requests)
+	each(show, single("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once."), charge)
+}
+
+// rows are copies of the counts, so that no tick waits for a scrape.
+func (p *polls) rows() (total, decisions, requests, charge []row[float64]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.of)) {
+		of, named := p.of[name], labelled("processor", name)
+		for _, result := range slices.Sorted(maps.Keys(of.polls)) {
+			total = append(total, row[float64]{labels{named[0], labelled("result", result)[0]}, of.polls[result]})
+		}
+		for _, direction := range slices.Sorted(maps.Keys(of.decisions)) {
+			decisions = append(decisions, row[float64]{labels{labelled("direction", direction)[0], named[0]}, of.decisions[direction]})
+		}
+		requests, charge = append(requests, row[float64]{named, of.requests}), append(charge, row[float64]{named, of.charge})
+	}
+	return total, decisions, requests, charge
 }
