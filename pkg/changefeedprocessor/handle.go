@@ -18,7 +18,7 @@ type Batch struct {
 	Mode  Mode
 
 	partition    *partition
-	number       int
+	number       int64
 	continuation string
 }
 
