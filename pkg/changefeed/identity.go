@@ -52,17 +52,15 @@ func (i Identity) Prefixes() ([]Prefix, error) {
 	return prefixes, nil
 }
 
-// ridEncoding is base64 with '-' in place of '/', since RIDs are used in paths.
-var ridEncoding = base64.NewEncoding("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-")
-
 // DatabaseRID returns the RID of the database that a container is in: the first four bytes of the
-// container's RID. The error says that the argument is not the RID of a container.
+// container's RID. RIDs are base64 with '-' in place of '/', since they are used in paths. The error says that
+// the argument is not the RID of a container.
 func DatabaseRID(containerRID string) (string, error) {
-	raw, err := ridEncoding.DecodeString(strings.ReplaceAll(containerRID, "/", "-"))
+	raw, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(containerRID, "-", "/"))
 	if err != nil || len(raw) < 8 {
 		return "", fmt.Errorf("%q is not the RID of a container", containerRID)
 	}
-	return ridEncoding.EncodeToString(raw[:4]), nil
+	return strings.ReplaceAll(base64.StdEncoding.EncodeToString(raw[:4]), "/", "-"), nil
 }
 
 // PrefixReading is one way to read the prefix of lease ids: the reverse of Identity.

@@ -108,7 +108,7 @@ func (p *partition) update(ctx context.Context, change func(*changefeed.Record))
 	case p.updating <- struct{}{}:
 		defer func() { <-p.updating }()
 	case <-ctx.Done():
-		return p.ended(ctx)
+		return context.Cause(ctx)
 	}
 	began := time.Now()
 	after, err := p.leases.update(ctx, p.lease.Load(), p.Instance, change)
@@ -117,21 +117,13 @@ func (p *partition) update(ctx context.Context, change func(*changefeed.Record))
 		p.lose(ErrLeaseLost)
 		return err
 	case ctx.Err() != nil:
-		return p.ended(ctx)
+		return context.Cause(ctx)
 	case err != nil:
 		return err
 	}
 	p.expiry.Reset(time.Until(began.Add(p.ExpirationInterval)))
 	p.lease.Store(after)
 	return nil
-}
-
-// ended is the error of an update that comes after the lease was lost or ctx has ended; nil before.
-func (p *partition) ended(ctx context.Context) error {
-	if p.lost(nil) {
-		return ErrLeaseLost
-	}
-	return ctx.Err()
 }
 
 // change updates the lease, and again while that may help.
@@ -236,12 +228,12 @@ func (p *partition) store(ctx context.Context, continuation string) error {
 
 // checkpoint notes that a batch and all before it are handled. A later one may have been already.
 func (p *partition) checkpoint(ctx context.Context, batch int64, continuation string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.owning, cancel)()
 	if batch <= p.done.Load() {
-		return p.ended(p.owning)
+		return context.Cause(p.owning)
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.owning, func() { cancel(context.Cause(p.owning)) })()
 	err := p.store(ctx, continuation)
 	if err == nil {
 		p.done.Store(max(p.done.Load(), batch))

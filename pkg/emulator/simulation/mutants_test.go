@@ -56,7 +56,7 @@ var mutants = []mutant{
 	{"the first page of leases passes for all", "cosmos/leases.go", "\t\tif more := take(page.Items); !more || !pager.More() {\n\t\t\treturn !pager.More(), nil\n", "\t\tif take(page.Items); true {\n\t\t\treturn true, nil\n"},
 	{"an empty answer passes for a page without leases", "cosmos/whole.go", "\tcase kind == \"docs\":\n", "\tcase kind == \"docs\" && len(body) == 0:\n\t\treturn nil\n\tcase kind == \"docs\":\n"},
 	{"a page of the feed that is cut passes for an empty one", "cosmos/feed.go", "\t\terr = oddError(err.Error())\n", "\t\terr = nil\n"},
-	{"a lag is one too small", "changefeed/answer.go", "r.Lag = AddLag(1, *r.SessionLSN-*r.FirstLSN)", "r.Lag = AddLag(0, *r.SessionLSN-*r.FirstLSN)"},
+	{"a lag is one too small", "changefeed/answer.go", "AddLag(1, *r.SessionLSN-*first.LSN)", "AddLag(0, *r.SessionLSN-*first.LSN)"},
 	{"an account that was silent is never asked again", "cosmos/breaker.go", "\tcase reply:\n\t\tb.failures = 0\n", "\tcase reply:\n"},
 	{"partitions that do not answer open the breaker of their account", "cosmos/breaker.go", "\town := h.containers[c.about.Container]\n", "\town := h.account\n\tclear(own.looks)\n"},
 	{"a container that hangs keeps the slots of its account", "cosmos/slots.go", "t.holds() && t.failing && !t.keeps {\n", "t == nil {\n"},
