@@ -92,10 +92,8 @@ func (r *pageReader) whole() error {
 	}
 	switch {
 	case r.err != nil:
-	case r.lists == 0:
-		r.fail("it has no Documents")
-	case r.lists > 1:
-		r.fail("it has two lists of Documents")
+	case r.lists != 1:
+		r.fail("it has no Documents, or two lists of them")
 	case r.count != nil && *r.count != int64(r.page.Items):
 		r.fail(fmt.Sprintf("its _count is %d and it has %d documents", *r.count, r.page.Items))
 	case r.next() != 0 || r.err == nil:
@@ -135,7 +133,20 @@ func (r *pageReader) value(b byte, at place) {
 			r.value(b, element)
 		})
 	default:
-		r.number(r.text(b), at)
+		text := r.text(b)
+		if at == elsewhere {
+			break
+		}
+		n, ok := parseLSN(string(text)) // a number, or a number as text
+		switch {
+		case !ok:
+		case at == asCount:
+			r.count = &n
+		case at == asLSN && n >= 1:
+			r.page.First.LSN = &n
+		case at == asWritten:
+			r.page.First.Written = &n
+		}
 	}
 	r.depth--
 }
@@ -159,23 +170,6 @@ func (r *pageReader) member(of place, name []byte) place {
 		return asWritten
 	}
 	return elsewhere
-}
-
-// number keeps a number, or a number as text, if it is needed.
-func (r *pageReader) number(text []byte, at place) {
-	if at == elsewhere {
-		return
-	}
-	n, ok := parseLSN(string(text))
-	switch {
-	case !ok:
-	case at == asCount:
-		r.count = &n
-	case at == asLSN && n >= 1:
-		r.page.First.LSN = &n
-	case at == asWritten:
-		r.page.First.Written = &n
-	}
 }
 
 // elements reads what follows an opening bracket. element reads each part, which begins with b.
