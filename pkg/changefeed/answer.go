@@ -63,7 +63,6 @@ type Reading struct {
 	Approximate bool   // something is pending, but Lag is not exact
 	More        bool   // a page without changes: what follows its ETag is not known, and Lag is not either
 	SessionLSN  *int64 // newest LSN of the partition key range; nil if the answer has none
-	FirstLSN    *int64 // LSN of the oldest pending change; nil if nothing is pending or it has none
 }
 
 // Measure reads the lag from an answer whose outcome is Answered (docs/lag.md, What each answer
@@ -85,10 +84,9 @@ func Measure(a Answer) Reading {
 	if first.Written != nil && !a.Date.IsZero() { // both by the service's clock
 		r.Age = new(max(0, a.Date.Unix()-*first.Written))
 	}
-	r.FirstLSN = first.LSN
-	if r.FirstLSN != nil && r.SessionLSN != nil && *r.SessionLSN >= *r.FirstLSN {
-		r.Lag = AddLag(1, *r.SessionLSN-*r.FirstLSN) // both are at least 1 here, so that the difference cannot overflow
-		r.Approximate = false
+	if first.LSN != nil && r.SessionLSN != nil && *r.SessionLSN >= *first.LSN {
+		// Both are at least 1 here, so that the difference cannot overflow.
+		r.Lag, r.Approximate = AddLag(1, *r.SessionLSN-*first.LSN), false
 	}
 	return r
 }

@@ -3,7 +3,6 @@ package changefeed
 import (
 	"encoding/base64"
 	"fmt"
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -53,17 +52,15 @@ func (i Identity) Prefixes() ([]Prefix, error) {
 	return prefixes, nil
 }
 
-// ridEncoding is base64 with '-' in place of '/', since RIDs are used in paths.
-var ridEncoding = base64.NewEncoding("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-")
-
 // DatabaseRID returns the RID of the database that a container is in: the first four bytes of the
-// container's RID. The error says that the argument is not the RID of a container.
+// container's RID. RIDs are base64 with '-' in place of '/', since they are used in paths. The error says that
+// the argument is not the RID of a container.
 func DatabaseRID(containerRID string) (string, error) {
-	raw, err := ridEncoding.DecodeString(strings.ReplaceAll(containerRID, "/", "-"))
+	raw, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(containerRID, "-", "/"))
 	if err != nil || len(raw) < 8 {
 		return "", fmt.Errorf("%q is not the RID of a container", containerRID)
 	}
-	return ridEncoding.EncodeToString(raw[:4]), nil
+	return strings.ReplaceAll(base64.StdEncoding.EncodeToString(raw[:4]), "/", "-"), nil
 }
 
 // PrefixReading is one way to read the prefix of lease ids: the reverse of Identity.
@@ -90,40 +87,36 @@ func ReadRIDs(prefix string) (r PrefixReading, ok bool) {
 	return PrefixReading{Head: m[1], Database: m[2], Container: m[3]}, true
 }
 
-// hostEndings are the endings of the hosts of accounts in the public and the sovereign clouds, the host
-// of an emulator and, last, "" for any host.
-var hostEndings = []string{".documents.azure.com", ".documents.azure.us", ".documents.azure.cn", "localhost", ""}
+// hostEndings are the endings of the hosts of accounts in the public and the sovereign clouds, and the host
+// of an emulator.
+var hostEndings = []string{".documents.azure.com", ".documents.azure.us", ".documents.azure.cn", "localhost"}
 
 // ReadNames returns the possible readings of a prefix that ends with names, as Java's PK-range processor
 // writes it: names may contain the '_' that separates them. If the host can be recognized, as ownHost or
 // as a host of the service, only the readings whose head ends with it are returned.
-func ReadNames(prefix, ownHost string) (readings []PrefixReading) {
-	for _, host := range slices.Concat([]string{ownHost}, hostEndings) {
-		for at := range separators(prefix) {
-			head, names := prefix[:at], prefix[at+1:]
-			if _, _, ends := SplitHead(head, host); host != "" && !ends {
-				continue
-			}
-			for at := range separators(names) {
-				readings = append(readings, PrefixReading{Head: head, Database: names[:at], Container: names[at+1:]})
+func ReadNames(prefix, ownHost string) []PrefixReading {
+	var separators []int
+	for i, c := range prefix {
+		if c == '_' {
+			separators = append(separators, i)
+		}
+	}
+	var readings []PrefixReading
+	for i, first := range separators {
+		for _, second := range separators[i+1:] {
+			r := PrefixReading{Head: prefix[:first], Database: prefix[first+1 : second], Container: prefix[second+1:]}
+			if r.Head != "" && r.Database != "" && r.Container != "" {
+				readings = append(readings, r)
 			}
 		}
-		if len(readings) > 0 {
-			break
+	}
+	for _, host := range slices.Concat([]string{ownHost}, hostEndings) {
+		other := func(r PrefixReading) bool { _, _, ends := SplitHead(r.Head, host); return !ends }
+		if recognized := slices.DeleteFunc(slices.Clone(readings), other); len(recognized) > 0 {
+			return recognized
 		}
 	}
 	return readings
-}
-
-// separators yields the index of each '_' that has something on both sides.
-func separators(text string) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i := 1; i < len(text)-1; i++ {
-			if text[i] == '_' && !yield(i) {
-				return
-			}
-		}
-	}
 }
 
 // SplitHead splits a head into processor name and host if it ends with ownHost, in any case: .NET writes

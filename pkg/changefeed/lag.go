@@ -156,8 +156,7 @@ func (l *ProcessorLag) Lag() *int64 {
 		return new(int64(1))
 	}
 	known, sum, least := false, int64(0), int64(0)
-	for i := range l.Partitions {
-		p := &l.Partitions[i]
+	for _, p := range l.Partitions {
 		if p.Lag != nil {
 			known, sum = true, AddLag(sum, *p.Lag)
 		}
@@ -181,8 +180,8 @@ func (l *ProcessorLag) Uncovered() bool { return !l.Bootstrap && len(l.Coverage.
 // age is known.
 func (l *ProcessorLag) Age() *int64 {
 	var oldest *int64
-	for i := range l.Partitions {
-		oldest = older(oldest, l.Partitions[i].Age)
+	for _, p := range l.Partitions {
+		oldest = older(oldest, p.Age)
 	}
 	return oldest
 }
@@ -198,8 +197,8 @@ func older(a, b *int64) *int64 {
 // PartitionsWithLag returns the number of partitions known to have pending changes.
 func (l *ProcessorLag) PartitionsWithLag() int {
 	n := 0
-	for i := range l.Partitions {
-		if l.Partitions[i].Pending() {
+	for _, p := range l.Partitions {
+		if p.Pending() {
 			n++
 		}
 	}
@@ -210,41 +209,26 @@ func (l *ProcessorLag) PartitionsWithLag() int {
 // ranges that replaced it.
 func (l *ProcessorLag) PartitionCount() int {
 	n := 0
-	for i := range l.Partitions {
-		n += l.Partitions[i].Count()
+	for _, p := range l.Partitions {
+		n += p.Count()
 	}
 	return n
 }
 
 // LiveOwners returns the number of distinct owners that renewed a lease within expiration; nil if the leases
-// could not be read.
-func (l *ProcessorLag) LiveOwners(now time.Time, expiration time.Duration) *int {
-	return l.owners(now, expiration, false)
-}
-
-// WorkingOwners counts what LiveOwners counts, and the last owner of each flapping lease that nobody has at
-// the moment. That owner may be gone: a poll seldom sees who has such a lease.
-func (l *ProcessorLag) WorkingOwners(now time.Time, expiration time.Duration) *int {
-	return l.owners(now, expiration, true)
-}
-
-func (l *ProcessorLag) owners(now time.Time, expiration time.Duration, flapping bool) *int {
+// could not be read. With flapping, the last owner of a flapping lease that nobody has at the moment counts
+// as well. That owner may be gone: a poll seldom sees who has such a lease.
+func (l *ProcessorLag) LiveOwners(now time.Time, expiration time.Duration, flapping bool) *int {
 	if l.Error != "" {
 		return nil
 	}
 	owners := make(map[string]bool)
-	for i := range l.Partitions {
-		if p := &l.Partitions[i]; p.Live(now, expiration) {
+	for _, p := range l.Partitions {
+		if flapping && p.Owner == "" && p.Stall != nil && p.Stall.Kind == StallFlapping && len(p.Stall.Owners) > 0 {
+			p.Owner = p.Stall.Owners[len(p.Stall.Owners)-1]
+		}
+		if p.Live(now, expiration) {
 			owners[p.Owner] = true
-		}
-	}
-	for i := range l.Partitions {
-		p := &l.Partitions[i]
-		if !flapping || p.Owner != "" || p.Stall == nil || p.Stall.Kind != StallFlapping || now.Sub(p.LeaseTime) > expiration {
-			continue
-		}
-		if had := p.Stall.Owners; len(had) > 0 {
-			owners[had[len(had)-1]] = true
 		}
 	}
 	return new(len(owners))
@@ -260,8 +244,8 @@ func (l *ProcessorLag) Status() (worst Status) {
 	case l.Uncovered():
 		worst = StatusUncovered
 	}
-	for i := range l.Partitions {
-		worst = Worse(worst, l.Partitions[i].Status)
+	for _, p := range l.Partitions {
+		worst = Worse(worst, p.Status)
 	}
 	return worst
 }
@@ -278,8 +262,8 @@ func (l *ProcessorLag) Problem() string {
 
 // unknown returns how many partitions are unknown, and the first error of them.
 func (l *ProcessorLag) unknown() (n int, first string) {
-	for i := range l.Partitions {
-		if p := &l.Partitions[i]; !p.Known() {
+	for _, p := range l.Partitions {
+		if !p.Known() {
 			n++
 			first = cmp.Or(first, p.Error)
 		}

@@ -28,11 +28,11 @@ func TestALeaseThatFlapsCountsWhoHadIt(t *testing.T) {
 		{"a handler that hangs releases nothing", []changefeed.Partition{released(at, changefeed.StallHung, "b")}, 0},
 	} {
 		lag := changefeed.ProcessorLag{Partitions: c.partitions}
-		if got := *lag.WorkingOwners(at, time.Minute); got != c.want {
+		if got := *lag.LiveOwners(at, time.Minute, true); got != c.want {
 			t.Errorf("%s: %d owners, want %d", c.rule, got, c.want)
 		}
 	}
-	if unread := (&changefeed.ProcessorLag{Error: "no role"}).WorkingOwners(at, time.Minute); unread != nil {
+	if unread := (&changefeed.ProcessorLag{Error: "no role"}).LiveOwners(at, time.Minute, true); unread != nil {
 		t.Errorf("unread leases have %d owners", *unread)
 	}
 }

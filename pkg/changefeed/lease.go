@@ -163,9 +163,6 @@ func (l *Lease) readEPK() error {
 		if err := l.applyState(state); err != nil {
 			return err
 		}
-		if l.Range == nil {
-			l.Range = state.span()
-		}
 	}
 	if l.Range != nil {
 		return nil

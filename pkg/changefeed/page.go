@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,12 +23,6 @@ type Item struct {
 	Written *int64 // Unix seconds
 }
 
-var (
-	errNoObject    = errors.New("it is no JSON object")
-	errNoDocuments = errors.New("it has no Documents")
-	errSyntax      = errors.New("its JSON is broken")
-)
-
 // ReadPage reads a page of a feed or of a query from the body of an answer with status 200, to its end.
 // It keeps no document: a page of a document of 2 MB takes as much memory as one of 100 bytes. The error
 // says that the body is not a whole page: empty, cut short, without a list of Documents, or with a _count
@@ -37,22 +30,22 @@ var (
 func ReadPage(body io.Reader, mode Mode) (Page, error) {
 	in := pageBuffers.Get().(*bufio.Reader)
 	in.Reset(body)
-	r := pageReader{in: in}
-	page := r.page(mode)
+	r := pageReader{in: in, mode: mode}
+	err := r.whole()
 	in.Reset(nil)
 	pageBuffers.Put(in)
-	if errors.Is(r.err, io.EOF) || errors.Is(r.err, io.ErrUnexpectedEOF) {
-		r.err = errors.New("it ends too early")
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("it ends too early")
 	}
-	if r.err != nil {
-		return Page{}, fmt.Errorf("the answer is not a page of documents: %w", r.err)
+	if err != nil {
+		return Page{}, fmt.Errorf("the answer is not a page of documents: %w", err)
 	}
-	return page, nil
+	return r.page, nil
 }
 
 const (
 	pageBuffer = 8 << 10 // bytes that are read at a time
-	maxScalar  = 64      // bytes of a text or a number that are kept; what is longer is not looked for
+	maxScalar  = 64      // bytes of a text or a number that are kept; nothing longer is looked for
 	maxNesting = 1000    // objects and lists within each other; the service allows 128 in a document
 )
 
@@ -64,107 +57,119 @@ var pageBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, pa
 //
 // Its methods read the value that follows. The first error stays, and then nothing follows.
 type pageReader struct {
-	in     *bufio.Reader
-	err    error
-	scalar [maxScalar]byte
-	kept   int // bytes of scalar that the last text, with its quotes, or number has
-	depth  int // of the value that is skipped
+	in    *bufio.Reader
+	mode  Mode
+	page  Page
+	lists int    // of Documents
+	count *int64 // the _count; nil if there is none
+	depth int    // of the value that is read
+	err   error
+
+	scalar [maxScalar]byte // the beginning of the last text, number or word
+	kept   int             // bytes of it
 }
 
-func (r *pageReader) page(mode Mode) (page Page) {
-	var found bool
-	var count *int64
-	if r.next() != '{' {
-		r.fail(errNoObject)
+// place says where a value is in a page.
+type place int
+
+const (
+	elsewhere place = iota // nothing is needed of the value
+	inPage
+	inDocuments
+	inDocument // the first one
+	inMetadata // of the first document, in the feed of all versions and deletes
+	asCount
+	asLSN
+	asWritten
+)
+
+// whole reads a page to the end of the body.
+func (r *pageReader) whole() error {
+	if b := r.next(); b == '{' {
+		r.value(b, inPage)
+	} else {
+		r.fail("it is no JSON object")
 	}
-	r.object('{', func(name []byte) {
-		switch string(name) {
-		case "Documents":
-			if found {
-				r.fail(errors.New("it has two lists of Documents"))
-			}
-			found = true
-			page = r.documents(mode)
-		case "_count":
-			count = r.number()
-		default:
-			r.skip(r.next())
-		}
-	})
 	switch {
 	case r.err != nil:
-	case !found:
-		r.fail(errNoDocuments)
-	case count != nil && *count != int64(page.Items):
-		r.fail(fmt.Errorf("its _count is %d and it has %d documents", *count, page.Items))
+	case r.lists != 1:
+		r.fail("it has no Documents, or two lists of them")
+	case r.count != nil && *r.count != int64(r.page.Items):
+		r.fail(fmt.Sprintf("its _count is %d and it has %d documents", *r.count, r.page.Items))
 	case r.next() != 0 || r.err == nil:
-		r.fail(errors.New("something follows its end"))
+		r.fail("something follows its end")
 	case r.err == io.EOF:
-		r.err = nil
+		return nil
 	}
-	return page
+	return r.err
 }
 
-// documents reads the list, and what is needed of its first element.
-func (r *pageReader) documents(mode Mode) (page Page) {
-	if r.next() != '[' {
-		r.fail(errNoDocuments)
+// value reads a value that begins with b, and keeps what is needed of its place.
+func (r *pageReader) value(b byte, at place) {
+	if r.depth++; r.depth > maxNesting {
+		r.broken()
 	}
-	r.elements(']', func(b byte) {
-		switch page.Items++; {
-		case page.Items > 1:
-			r.skip(b)
-		case mode != FullFidelity:
-			page.First = r.item(b, "_lsn", "_ts")
-		default:
-			page.First = &Item{}
-			r.object(b, func(name []byte) {
-				if b := r.next(); string(name) == "metadata" {
-					page.First = r.item(b, "lsn", "crts")
-				} else {
-					r.skip(b)
-				}
-			})
-		}
-	})
-	return page
-}
-
-// item reads the two properties of an object that are needed. Names count in any case, as for the
-// .NET estimator.
-func (r *pageReader) item(b byte, lsn, written string) *Item {
-	item := &Item{}
-	r.object(b, func(name []byte) {
-		switch {
-		case strings.EqualFold(string(name), lsn):
-			if item.LSN = r.number(); item.LSN != nil && *item.LSN < 1 {
-				item.LSN = nil
+	switch b {
+	case '{':
+		r.elements('}', func(b byte) {
+			name := r.text(b)
+			if b != '"' || r.next() != ':' {
+				r.broken()
 			}
-		case strings.EqualFold(string(name), written):
-			item.Written = r.number()
-		default:
-			r.skip(r.next())
+			member := r.member(at, name)
+			r.value(r.next(), member)
+		})
+	case '[':
+		if at == inDocuments {
+			r.lists++
 		}
-	})
-	return item
+		r.elements(']', func(b byte) {
+			element := elsewhere
+			if at == inDocuments {
+				if r.page.Items++; r.page.Items == 1 {
+					r.page.First, element = &Item{}, inDocument
+				}
+			}
+			r.value(b, element)
+		})
+	default:
+		text := r.text(b)
+		if at == elsewhere {
+			break
+		}
+		n, ok := parseLSN(string(text)) // a number, or a number as text
+		switch {
+		case !ok:
+		case at == asCount:
+			r.count = &n
+		case at == asLSN && n >= 1:
+			r.page.First.LSN = &n
+		case at == asWritten:
+			r.page.First.Written = &n
+		}
+	}
+	r.depth--
 }
 
-// object reads an object that begins with b, and skips any other value. member reads the value of each name.
-func (r *pageReader) object(b byte, member func(name []byte)) {
-	if b != '{' {
-		r.skip(b)
-		return
+// member returns the place of an object's member. The names of an item's properties count in any case, as
+// for the .NET estimator.
+func (r *pageReader) member(of place, name []byte) place {
+	versions := r.mode == FullFidelity
+	is := func(text string) bool { return strings.EqualFold(string(name), text) }
+	switch {
+	case of == elsewhere:
+	case of == inPage && string(name) == "Documents":
+		return inDocuments
+	case of == inPage && string(name) == "_count":
+		return asCount
+	case of == inDocument && versions && string(name) == "metadata":
+		return inMetadata
+	case of == inDocument && !versions && is("_lsn"), of == inMetadata && is("lsn"):
+		return asLSN
+	case of == inDocument && !versions && is("_ts"), of == inMetadata && is("crts"):
+		return asWritten
 	}
-	r.elements('}', func(b byte) {
-		if b != '"' {
-			r.fail(errSyntax)
-		}
-		name := r.text(b)
-		if r.next() != ':' {
-			r.fail(errSyntax)
-		}
-		member(name)
-	})
+	return elsewhere
 }
 
 // elements reads what follows an opening bracket. element reads each part, which begins with b.
@@ -173,7 +178,7 @@ func (r *pageReader) elements(closing byte, element func(b byte)) {
 	for b := r.next(); b != closing && r.err == nil; b = r.next() {
 		if !first {
 			if b != ',' {
-				r.fail(errSyntax)
+				r.broken()
 			}
 			b = r.next()
 		}
@@ -182,68 +187,28 @@ func (r *pageReader) elements(closing byte, element func(b byte)) {
 	}
 }
 
-// skip reads past a value of any kind that begins with b.
-func (r *pageReader) skip(b byte) {
-	if r.depth++; r.depth > maxNesting {
-		r.fail(errSyntax)
-	}
-	switch b {
-	case '{':
-		r.object(b, func([]byte) { r.skip(r.next()) })
-	case '[':
-		r.elements(']', r.skip)
-	default:
-		r.value(b)
-	}
-	r.depth--
-}
-
-// number reads a number, or a number as text; nil if the value is neither.
-func (r *pageReader) number() *int64 {
-	b := r.next()
-	if b == '{' || b == '[' {
-		r.skip(b)
-		return nil
-	}
-	if n, ok := parseLSN(string(r.text(b))); ok {
-		return &n
-	}
-	return nil
-}
-
-// text reads a text, a number or a word that begins with b, and returns it until the next is read; nothing
-// if it is too long.
+// text reads a text, a number or a word that begins with b, and returns its beginning, without quotes, until
+// the next is read.
 func (r *pageReader) text(b byte) []byte {
-	r.value(b)
-	kept := r.scalar[:r.kept]
-	if r.kept < maxScalar && bytes.IndexByte(kept, '\\') < 0 {
-		return bytes.Trim(kept, `"`)
-	}
-	var text string
-	_ = json.Unmarshal(kept, &text) // a text that was cut has no end
-	return []byte(text)
-}
-
-// value reads a text, a number or a word that begins with b.
-func (r *pageReader) value(b byte) {
 	r.kept = 0
 	switch {
 	case b == '"':
-		r.keep(b)
 		for ended := false; !ended && r.err == nil; {
 			part, _ := r.in.Peek(r.in.Buffered())
-			plain := bytes.IndexAny(part, `"\`)
-			if plain < 0 {
-				plain = len(part)
+			plain := len(part)
+			if at := bytes.IndexAny(part, `"\`); at >= 0 {
+				plain = at
 			}
 			r.keep(part[:plain]...)
 			_, _ = r.in.Discard(plain)
-			b = r.read()
-			r.keep(b)
-			if b == '\\' {
-				r.keep(r.read())
+			switch b = r.read(); b {
+			case '"':
+				ended = true
+			case '\\':
+				r.keep(b, r.read())
+			default:
+				r.keep(b)
 			}
-			ended = b == '"'
 		}
 	case isBare(b):
 		for ; isBare(b); b = r.read() {
@@ -253,8 +218,9 @@ func (r *pageReader) value(b byte) {
 			r.err = r.in.UnreadByte()
 		}
 	default:
-		r.fail(errSyntax)
+		r.broken()
 	}
+	return r.scalar[:r.kept]
 }
 
 // isBare reports whether a byte may be one of a number, or of true, false and null.
@@ -272,8 +238,8 @@ func (r *pageReader) next() byte {
 // read returns the next byte; 0 after an error.
 func (r *pageReader) read() byte {
 	b, err := r.in.ReadByte()
-	if err != nil {
-		r.fail(err)
+	if r.err == nil {
+		r.err = err
 	}
 	if r.err != nil {
 		return 0
@@ -284,4 +250,6 @@ func (r *pageReader) read() byte {
 func (r *pageReader) keep(part ...byte) { r.kept += copy(r.scalar[r.kept:], part) }
 
 // fail keeps the first error.
-func (r *pageReader) fail(err error) { r.err = cmp.Or(r.err, err) }
+func (r *pageReader) fail(says string) { r.err = cmp.Or(r.err, errors.New(says)) }
+
+func (r *pageReader) broken() { r.fail("its JSON is broken") }

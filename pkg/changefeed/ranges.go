@@ -163,29 +163,19 @@ func (rs Ranges) Uncovered(leases []*Lease) (holes []Range, known bool) {
 	if len(rs) == 0 {
 		return nil, false
 	}
-	spans := make(map[string]Range, len(rs))
 	var covered []Range
-	for i, r := range rs {
-		spans[r.ID] = r.Span()
-		if i > 0 && CompareEPK(rs[i-1].Max, r.Min) < 0 {
-			covered = append(covered, Range{Min: rs[i-1].Max, Max: r.Min}) // no key of the container
+	for i, r := range rs[1:] {
+		if CompareEPK(rs[i].Max, r.Min) < 0 {
+			covered = append(covered, Range{Min: rs[i].Max, Max: r.Min}) // no key of the container
 		}
 	}
 	for _, l := range leases {
-		span, exists := spans[l.Token]
-		switch {
-		case l.Range != nil:
-			covered = append(covered, *l.Range)
-		case exists:
-			covered = append(covered, span)
-		default:
-			shares, _ := rs.Shares(l)
-			if len(shares) == 0 {
-				return nil, false
-			}
-			for _, s := range shares {
-				covered = append(covered, s.Keys)
-			}
+		shares, _ := rs.Shares(l)
+		if len(shares) == 0 {
+			return nil, false
+		}
+		for _, s := range shares {
+			covered = append(covered, s.Keys)
 		}
 	}
 	return Range{Min: rs[0].Min, Max: rs[len(rs)-1].Max}.Gaps(covered), true

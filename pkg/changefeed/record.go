@@ -78,38 +78,34 @@ type rangeJSON struct{ Range Range }
 
 // PK is a new lease of a partition key range; of Java's EPK processor one of its keys.
 func (s Scheme) PK(r PartitionKeyRange, continuation string, now time.Time) *Record {
-	switch s.Format {
-	case FormatJavaEPK:
+	if s.Format == FormatJavaEPK {
 		return s.EPK(r.Span(), continuation, now)
-	case FormatJavaPK:
-		return s.create(r.ID, continuation, now, nil)
 	}
-	return s.create(r.ID, continuation, now, map[string]any{"version": 0, "FeedRange": rangeJSON{r.Span()}})
+	return s.create(r.ID, 0, r.Span(), continuation, now)
 }
 
 // EPK is a new lease of some keys.
 func (s Scheme) EPK(span Range, continuation string, now time.Time) *Record {
-	field := "feedRange"
-	if s.Format == FormatDotNetPK {
-		field = "FeedRange"
-	}
-	return s.create(span.Min+"-"+span.Max, continuation, now, map[string]any{"version": 1, field: rangeJSON{span}})
+	return s.create(span.Min+"-"+span.Max, 1, span, continuation, now)
 }
 
-// create makes a lease of some keys with what all new leases have; continuation "" is none.
-func (s Scheme) create(token, continuation string, now time.Time, keys map[string]any) *Record {
+// create makes a lease of a version; continuation "" is none.
+func (s Scheme) create(token string, version int, span Range, continuation string, now time.Time) *Record {
 	id := s.Prefix + ".." + token
 	fields := map[string]any{"id": id, "LeaseToken": token, "Owner": nil, "ContinuationToken": nil, "timestamp": JavaCreated(now)}
 	if s.Keyed {
 		fields["partitionKey"] = id
 	}
-	if s.Format == FormatDotNetPK {
+	switch s.Format {
+	case FormatJavaEPK:
+		fields["version"], fields["feedRange"] = version, rangeJSON{span}
+	case FormatDotNetPK:
+		fields["version"], fields["FeedRange"] = version, rangeJSON{span}
 		fields["properties"], fields["timestamp"], fields["Mode"] = struct{}{}, nil, "Incremental Feed"
 		if s.Mode == FullFidelity {
 			fields["Mode"] = "Full-Fidelity Feed"
 		}
 	}
-	maps.Copy(fields, keys)
 	document, _ := json.Marshal(fields) // of texts, numbers and ranges, which always have a JSON form
 	l, _ := ReadRecord(document)
 	if l.Mode = s.Mode; continuation != "" {

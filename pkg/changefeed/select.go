@@ -115,15 +115,8 @@ func newestOfEach(leases []*LeaseDocument) []LeaseDocument {
 
 // compareLeases orders PK-range leases by range id, and then EPK leases by their bounds.
 func compareLeases(a, b *LeaseDocument) int {
-	switch {
-	case a.Range == nil && b.Range == nil:
-		return compareTokens(a.Token, b.Token)
-	case a.Range == nil:
-		return -1
-	case b.Range == nil:
-		return 1
-	}
-	return cmp.Or(CompareEPK(a.Range.Min, b.Range.Min), CompareEPK(a.Range.Max, b.Range.Max), cmp.Compare(a.Token, b.Token))
+	x, y := *cmp.Or(a.Range, &Range{}), *cmp.Or(b.Range, &Range{})
+	return cmp.Or(CompareEPK(x.Min, y.Min), CompareEPK(x.Max, y.Max), compareTokens(a.Token, b.Token))
 }
 
 // compareTokens orders partition key range ids, which are decimal numbers.
@@ -204,16 +197,15 @@ func Inventory(documents []LeaseDocument) (processors []FoundProcessor) {
 		byPrefix[prefix] = append(byPrefix[prefix], &d)
 	}
 	for _, prefix := range slices.Sorted(maps.Keys(byPrefix)) {
-		p := FoundProcessor{Prefix: prefix, Leases: newestOfEach(byPrefix[prefix])}
+		formats, modes := make(map[Format]bool), make(map[Mode]bool)
 		for _, d := range byPrefix[prefix] {
 			if d.Err == nil {
-				p.Formats, p.Modes = append(p.Formats, d.Format()), append(p.Modes, d.Mode)
+				formats[d.Format()], modes[d.Mode] = true, true
 			}
 		}
-		slices.Sort(p.Formats)
-		slices.Sort(p.Modes)
-		p.Formats, p.Modes = slices.Compact(p.Formats), slices.Compact(p.Modes)
-		processors = append(processors, p)
+		processors = append(processors, FoundProcessor{
+			prefix, slices.Sorted(maps.Keys(formats)), slices.Sorted(maps.Keys(modes)), newestOfEach(byPrefix[prefix]),
+		})
 	}
 	return processors
 }

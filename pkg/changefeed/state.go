@@ -2,9 +2,11 @@ package changefeed
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -42,32 +44,25 @@ func parseState(continuation string) (state javaState, wrapped bool) {
 	return state, json.Unmarshal(raw, &state) == nil
 }
 
-// span returns the range that the state covers, nil if it does not say.
-func (s javaState) span() *Range {
-	span := s.Range
-	if c := s.Continuation; c != nil {
-		if span = c.Range; span == nil && len(c.Continuation) == 1 {
-			span = c.Continuation[0].Range
-		}
-	}
-	if !span.valid() {
-		return nil
-	}
-	return span
-}
-
-// applyState replaces the wrapped continuation by the mode, position and start in it.
+// applyState replaces the wrapped continuation by the mode, position and start in it, and finds the bounds
+// if the lease itself does not say them.
 func (l *Lease) applyState(s javaState) error {
 	l.Mode, l.Continuation = ParseMode(s.Mode), ""
+	spans := []*Range{l.Range, s.Range}
 	if c := s.Continuation; c != nil {
 		// Processors checkpoint one position per lease. Of several, using the first alone could
 		// hide what is pending at the others.
 		if len(c.Continuation) > 1 {
 			return fmt.Errorf("its continuation has %d positions, not one", len(c.Continuation))
 		}
-		if len(c.Continuation) == 1 && c.Continuation[0].Token != nil {
-			l.Continuation = *c.Continuation[0].Token
+		spans = append(spans, c.Range)
+		for _, position := range c.Continuation {
+			spans = append(spans, position.Range)
+			l.Continuation = *cmp.Or(position.Token, new(string))
 		}
+	}
+	if at := slices.IndexFunc(spans, (*Range).valid); at >= 0 {
+		l.Range = spans[at]
 	}
 	var start struct {
 		Type          string

@@ -18,7 +18,7 @@ type Batch struct {
 	Mode  Mode
 
 	partition    *partition
-	number       int
+	number       int64
 	continuation string
 }
 
@@ -169,11 +169,7 @@ func (p *partition) deliver(b Batch, whole bool) error {
 		return err
 	}
 	if len(b.Items) > 1 {
-		cut := len(b.Items) / 2
-		if named, ok := undecoded(err); ok {
-			cut = min(max(1, named.Index), len(b.Items)-1) // it is the first of the rest, or alone
-		}
-		part := b
+		part, cut := b, len(b.Items)/2
 		part.Items, part.number = b.Items[:cut], 0 // the last part alone can checkpoint the page
 		if err := p.deliver(part, false); err != nil {
 			return err
@@ -191,20 +187,15 @@ func (p *partition) deliver(b Batch, whole bool) error {
 	return why
 }
 
-// undecoded finds the item before which [Of] handled nothing, and which fails every time.
-func undecoded(err error) (*ItemError, bool) {
-	e, ok := errors.AsType[*ItemError](err)
-	return e, ok && e.decoding
-}
-
 // try calls the handler, and again with backoff if it fails. Trying again does not help an item that
 // does not decode.
 func (p *partition) try(b Batch, again bool) error {
 	delay := p.RetryDelay
 	for retry := 0; ; retry++ {
 		err := p.call(b)
-		_, decided := undecoded(err)
-		if err == nil || p.holding.Err() != nil || !again || retry == p.Retries || decided && p.Poison != nil {
+		item, named := errors.AsType[*ItemError](err)
+		decided := named && item.decoding && p.Poison != nil
+		if err == nil || p.holding.Err() != nil || !again || retry == p.Retries || decided {
 			return err
 		}
 		p.failed(p.token, fmt.Errorf("handling changes of lease %s, call %d: %w", p.token, retry+1, err))

@@ -1,11 +1,13 @@
 package changefeedprocessor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -25,24 +27,20 @@ type partition struct {
 	expiry  *time.Timer // loses the lease when it expires: any host may have it then
 
 	position  string               // ETag of the last answer; "" before the first. In memory alone, but for checkpoints
-	start     changefeed.StartFrom // without one
+	start     changefeed.StartFrom // without one, and beside one: LSNs and times may differ after a merge
 	moved     bool                 // the ranges that were learned are not those of now
-	delivered int                  // batches
+	delivered int64                // batches
 	released  bool                 // the lease is handed back, replaced or lost: nothing is left to name at the end
 	updating  chan struct{}        // holds a token during an update of the lease, so that one passes at a time
 
-	mu    sync.Mutex         // guards what follows
-	lease *changefeed.Record // as it was read or written last
-	done  int                // number of the batch that is checkpointed
+	lease atomic.Pointer[changefeed.Record] // as it was read or written last
+	done  atomic.Int64                      // number of the batch that is checkpointed
 }
 
 func newPartition(h *host, l *changefeed.Record) *partition {
-	p := &partition{
-		host: h, token: l.Token, lease: l, position: l.Continuation, start: h.leases.Start, updating: make(chan struct{}, 1),
-	}
-	if l.StartFrom != nil { // Java's leases say it themselves
-		p.start = *l.StartFrom
-	}
+	p := &partition{host: h, token: l.Token, position: l.Continuation, updating: make(chan struct{}, 1)}
+	p.start = *cmp.Or(l.StartFrom, &h.leases.Start) // Java's leases say it themselves
+	p.lease.Store(l)
 	p.owning, p.lose = context.WithCancelCause(h.life)
 	p.holding, p.end = context.WithCancel(p.owning)
 	p.expiry = time.AfterFunc(time.Until(l.Time.Add(h.ExpirationInterval)), func() { p.lose(ErrLeaseLost) })
@@ -103,13 +101,6 @@ func (p *partition) lost(err error) bool {
 	return errors.Is(err, ErrLeaseLost) || errors.Is(context.Cause(p.owning), ErrLeaseLost)
 }
 
-// current is the lease as it was read or written last.
-func (p *partition) current() *changefeed.Record {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lease
-}
-
 // update changes the lease, one update at a time; a nil change deletes it. ctx ends with the ownership of
 // the lease, or before.
 func (p *partition) update(ctx context.Context, change func(*changefeed.Record)) error {
@@ -117,32 +108,22 @@ func (p *partition) update(ctx context.Context, change func(*changefeed.Record))
 	case p.updating <- struct{}{}:
 		defer func() { <-p.updating }()
 	case <-ctx.Done():
-		return p.ended(ctx)
+		return context.Cause(ctx)
 	}
 	began := time.Now()
-	after, err := p.leases.update(ctx, p.current(), p.Instance, change)
+	after, err := p.leases.update(ctx, p.lease.Load(), p.Instance, change)
 	switch {
 	case errors.Is(err, ErrLeaseLost):
 		p.lose(ErrLeaseLost)
 		return err
 	case ctx.Err() != nil:
-		return p.ended(ctx)
+		return context.Cause(ctx)
 	case err != nil:
 		return err
 	}
 	p.expiry.Reset(time.Until(began.Add(p.ExpirationInterval)))
-	p.mu.Lock()
-	p.lease = after
-	p.mu.Unlock()
+	p.lease.Store(after)
 	return nil
-}
-
-// ended is the error of an update that comes after the lease was lost or ctx has ended; nil before.
-func (p *partition) ended(ctx context.Context) error {
-	if p.lost(nil) {
-		return ErrLeaseLost
-	}
-	return ctx.Err()
 }
 
 // change updates the lease, and again while that may help.
@@ -202,7 +183,7 @@ func (p *partition) step() (idle time.Duration, err error) {
 	// The first position of a lease that does not start from the beginning is checkpointed, or what is
 	// written while no host runs would be skipped (azure-cosmos-dotnet-v3#4342); Java does so since
 	// azure-sdk-for-java#43013.
-	if p.current().Continuation == "" && p.delivered == 0 && p.position != "" && !p.start.Beginning {
+	if p.lease.Load().Continuation == "" && p.delivered == 0 && p.position != "" && !p.start.Beginning {
 		err = p.store(p.owning, p.position)
 	}
 	return idle, err
@@ -210,17 +191,13 @@ func (p *partition) step() (idle time.Duration, err error) {
 
 // read reads what follows the position.
 func (p *partition) read() (azcosmos.ChangeFeedResponse, error) {
-	share, err := p.feed.locate(p.holding, p.current(), p.moved)
+	share, err := p.feed.locate(p.holding, p.lease.Load(), p.moved)
 	if err != nil {
 		return azcosmos.ChangeFeedResponse{}, err
 	}
-	r := feedRequest{share: share, mode: p.leases.Mode, ifNoneMatch: p.position}
-	switch {
-	case !p.start.Now() && !p.start.Beginning:
-		r.since = p.start.Time // kept beside the continuation: LSNs and times may differ after a merge
-	case p.position == "" && p.start.Now():
-		r.ifNoneMatch = "*"
-	}
+	r := feedRequest{share: share, mode: p.leases.Mode}
+	at := changefeed.Lease{Continuation: p.position, Mode: r.mode, StartFrom: &p.start}
+	r.ifNoneMatch, r.since = at.From(p.start)
 	return p.feed.read(p.holding, r, p.MaxItems)
 }
 
@@ -250,23 +227,18 @@ func (p *partition) store(ctx context.Context, continuation string) error {
 }
 
 // checkpoint notes that a batch and all before it are handled. A later one may have been already.
-func (p *partition) checkpoint(ctx context.Context, batch int, continuation string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.owning, cancel)()
-	p.mu.Lock()
-	late := batch <= p.done
-	p.mu.Unlock()
-	if late {
-		return p.ended(p.owning)
+func (p *partition) checkpoint(ctx context.Context, batch int64, continuation string) error {
+	if batch <= p.done.Load() {
+		return context.Cause(p.owning)
 	}
-	if err := p.store(ctx, continuation); err != nil {
-		return err
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.owning, func() { cancel(context.Cause(p.owning)) })()
+	err := p.store(ctx, continuation)
+	if err == nil {
+		p.done.Store(max(p.done.Load(), batch))
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done = max(p.done, batch)
-	return nil
+	return err
 }
 
 // replace puts other leases in the place of one whose range was split or merged, takes those of them
@@ -282,7 +254,7 @@ func (p *partition) replace() error {
 	if err := p.change(p.owning, renewal); err != nil {
 		return err
 	}
-	gone := p.current()
+	gone := p.lease.Load()
 	wanted, err := p.leases.Successors(ranges, gone.Lease, gone.Continuation, time.Now())
 	if err != nil {
 		return err

@@ -58,10 +58,9 @@ func (p *Processor) Run(ctx context.Context) error {
 	}
 	defer p.running.Store(false)
 	h, err := p.open(ctx)
-	for throttled(err) && ctx.Err() == nil {
+	for ; throttled(err) && ctx.Err() == nil; h, err = p.open(ctx) {
 		p.options.Failed("", err)
 		pause(ctx, retryAfter(err, p.options.RetryDelay))
-		h, err = p.open(ctx)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -70,15 +69,6 @@ func (p *Processor) Run(ctx context.Context) error {
 		return fmt.Errorf("changefeedprocessor: starting %q on %s: %w", p.options.Name, p.monitored, err)
 	}
 	return h.run(ctx)
-}
-
-// open finds the processor's leases and how they are written. It writes nothing.
-func (p *Processor) open(ctx context.Context) (*host, error) {
-	h, prefixes, err := p.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return h, p.choose(ctx, h.leases, prefixes)
 }
 
 // connect looks at the containers, and says with which prefixes the ids of leases can begin.
@@ -121,14 +111,19 @@ func (p *Processor) connect(ctx context.Context) (*host, []changefeed.Prefix, er
 	return h, prefixes, err
 }
 
-// choose finds the format of the leases that exist, or takes that of the options if there are none.
-func (p *Processor) choose(ctx context.Context, s *leases, prefixes []changefeed.Prefix) error {
-	found := map[changefeed.Format]string{} // prefixes
+// open connects, and finds the format of the leases that exist, or takes that of the options if there are none.
+// It writes nothing.
+func (p *Processor) open(ctx context.Context) (*host, error) {
+	h, prefixes, err := p.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, found := h.leases, map[changefeed.Format]string{} // prefixes
 	for _, prefix := range prefixes {
 		s.Prefix = strings.TrimSuffix(prefix.Text, "..")
 		all, _, err := s.all(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, l := range all {
 			format := l.Format()
@@ -140,7 +135,7 @@ func (p *Processor) choose(ctx context.Context, s *leases, prefixes []changefeed
 			}
 			said := format == changefeed.FormatDotNetPK || format == changefeed.FormatJavaEPK && l.Continuation != ""
 			if said && l.Mode != s.Mode {
-				return fmt.Errorf("lease %s is of the other mode of the change feed: use another Options.Name, or delete the leases", l.ID)
+				return nil, fmt.Errorf("lease %s is of the other mode of the change feed: use another Options.Name, or delete the leases", l.ID)
 			}
 		}
 	}
@@ -150,11 +145,11 @@ func (p *Processor) choose(ctx context.Context, s *leases, prefixes []changefeed
 	}
 	switch {
 	case len(found) > 1:
-		return fmt.Errorf("the lease container %s has leases of this processor in %d formats, as different SDKs write them: one of them is another processor's, and needs another Options.Name", p.leases, len(found))
+		return nil, fmt.Errorf("the lease container %s has leases of this processor in %d formats, as different SDKs write them: one of them is another processor's, and needs another Options.Name", p.leases, len(found))
 	case s.Format == changefeed.FormatJavaPK && s.Mode == changefeed.FullFidelity:
-		return errors.New("the leases are Java's PK leases, which know the latest version only")
+		return nil, errors.New("the leases are Java's PK leases, which know the latest version only")
 	}
-	return nil
+	return h, nil
 }
 
 // host is a processor that runs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -163,24 +164,19 @@ func (s *leases) all(ctx context.Context) (all []*changefeed.Record, bad []error
 	if err != nil {
 		return nil, nil, err
 	}
-	at := map[string]int{}
+	newest := map[string]*changefeed.Record{}
 	for _, document := range documents {
 		l, err := changefeed.ReadRecord(document)
-		if strings.Contains(strings.TrimPrefix(l.ID, s.Prefix+".."), "..") {
-			continue // of a container whose name begins like this one's, and has dots
-		}
-		if err != nil {
+		switch last, twice := newest[l.Token]; {
+		case strings.Contains(strings.TrimPrefix(l.ID, s.Prefix+".."), ".."): // of a container whose name begins like this one's, and has dots
+		case err != nil:
 			bad = append(bad, fmt.Errorf("lease %s: %w", l.ID, err))
-			continue
-		}
-		if i, twice := at[l.Token]; !twice {
-			at[l.Token] = len(all)
-			all = append(all, l)
-		} else if l.Newer(all[i].Lease) {
-			all[i] = l
+		case !twice || l.Newer(last.Lease):
+			newest[l.Token] = l
 		}
 	}
-	return all, bad, nil
+	byID := func(a, b *changefeed.Record) int { return strings.Compare(a.ID, b.ID) }
+	return slices.SortedFunc(maps.Values(newest), byID), bad, nil
 }
 
 // put writes a lease over the revision that it has the tag of, or deletes that.

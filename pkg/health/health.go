@@ -10,6 +10,7 @@
 package health
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -59,9 +60,9 @@ func Assess(in Input) (changefeed.ProcessorLag, Memory) {
 		}
 		baseline := in.sinceOwned(p, last) // which changes the lag that progress sees
 		progress := in.progress(p, last)
-		progress.Baseline, progress.Ahead = baseline, in.ahead(p, last.Ahead)
+		progress.Baseline = baseline
 		in.refine(p, last, &progress)
-		in.markAhead(p, progress.Ahead)
+		progress.Ahead = in.ahead(p, last.Ahead)
 		next[p.Lease] = progress
 	}
 	return lag, next
@@ -129,19 +130,17 @@ type Memory map[string]Progress
 func (m Memory) Until(now time.Time) Memory {
 	m = maps.Clone(m)
 	for lease, p := range m {
-		times := []*time.Time{&p.Time, &p.Since, &p.Touched, &p.HeldSince, &p.Quiet, &p.UnknownSince}
-		if p.Ahead != nil {
-			p.Ahead = new(*p.Ahead)
-			times = append(times, &p.Ahead.Since)
-		}
-		if p.Rewound != nil {
-			p.Rewound = new(*p.Rewound)
-			times = append(times, &p.Rewound.Time)
-		}
-		for _, t := range times {
+		ahead, rewound := *cmp.Or(p.Ahead, &Ahead{}), *cmp.Or(p.Rewound, &changefeed.Rewound{})
+		for _, t := range []*time.Time{&p.Time, &p.Since, &p.Touched, &p.HeldSince, &p.Quiet, &p.UnknownSince, &ahead.Since, &rewound.Time} {
 			if t.After(now) {
 				*t = now
 			}
+		}
+		if p.Ahead != nil {
+			p.Ahead = &ahead
+		}
+		if p.Rewound != nil {
+			p.Rewound = &rewound
 		}
 		m[lease] = p
 	}

@@ -153,28 +153,26 @@ type Ahead struct {
 	Polls    int       `json:"polls"`
 }
 
-// ahead returns what is remembered of a position that is ahead of the feed; nil for any other. A late
-// replica of the service reaches the position of the first poll in the meantime, and the polls are
-// counted anew (docs/lag.md, Positions that the feed has not reached).
-func (in Input) ahead(p *changefeed.Partition, last *Ahead) *Ahead {
+// ahead returns what is remembered of a position that is ahead of the feed; nil for any other. If it is so for
+// certain, the lag becomes unknown. A late replica of the service reaches the position of the first poll in the
+// meantime, and the polls are counted anew (docs/lag.md, Positions that the feed has not reached).
+func (in Input) ahead(p *changefeed.Partition, seen *Ahead) *Ahead {
 	switch {
-	case p.Lag == nil || p.Carried():
-		return last
+	case p.Lag == nil:
+		return seen
+	case p.Carried():
 	case !p.Beyond():
 		return nil
-	case last == nil || *p.SessionLSN >= last.Position:
-		return &Ahead{Position: *p.CheckpointLSN, Since: in.Now, Polls: 1}
+	case seen == nil || *p.SessionLSN >= seen.Position:
+		seen = &Ahead{Position: *p.CheckpointLSN, Since: in.Now, Polls: 1}
+	default:
+		seen = &Ahead{Position: seen.Position, Since: seen.Since, Polls: min(aheadPolls, seen.Polls+1)}
 	}
-	return &Ahead{Position: last.Position, Since: last.Since, Polls: min(aheadPolls, last.Polls+1)}
-}
-
-// markAhead makes the lag of a partition unknown if its position is ahead of the feed for certain.
-func (in Input) markAhead(p *changefeed.Partition, a *Ahead) {
-	if a == nil || p.Lag == nil || a.Polls < aheadPolls || in.Now.Sub(a.Since) < aheadFor {
-		return
+	if seen != nil && seen.Polls >= aheadPolls && in.Now.Sub(seen.Since) >= aheadFor {
+		p.Lag, p.Age, p.Status = nil, nil, changefeed.StatusAhead
+		p.Ahead = &changefeed.Ahead{Position: *p.CheckpointLSN, Feed: *p.SessionLSN}
+		p.Error = fmt.Sprintf("the lease stands at %d, and the newest change of its range is %d: the position is from another account, region or container, "+
+			"and what is written up to it is skipped", p.Ahead.Position, p.Ahead.Feed)
 	}
-	p.Lag, p.Age, p.Status = nil, nil, changefeed.StatusAhead
-	p.Ahead = &changefeed.Ahead{Position: *p.CheckpointLSN, Feed: *p.SessionLSN}
-	p.Error = fmt.Sprintf("the lease stands at %d, and the newest change of its range is %d: the position is from another account, region or container, "+
-		"and what is written up to it is skipped", p.Ahead.Position, p.Ahead.Feed)
+	return seen
 }

@@ -54,7 +54,7 @@ func (in Input) measure() measurement {
 	m.lag, m.gaps = in.fill()
 	limitInherited(m.lag.Partitions, in.Policy.Threshold)
 	m.unsure = m.gaps != "" || !in.Lag.Complete()
-	if owners := in.Lag.LiveOwners(in.Now, in.Policy.Health.LeaseExpiration); owners != nil {
+	if owners := in.Lag.LiveOwners(in.Now, in.Policy.Health.LeaseExpiration, false); owners != nil {
 		m.owners = *owners
 	}
 	for i := range m.lag.Partitions {

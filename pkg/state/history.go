@@ -128,7 +128,7 @@ func (s *State) Record(before *Sample, o Observation) {
 	seconds := o.seconds(s.AttemptedAt, SampleInterval)
 	sample.StatusSeconds = longer(earlier.StatusSeconds, sample.Status, seconds)
 	if len(s.Members) == 0 {
-		sample.LiveOwners = s.Lag.WorkingOwners(s.AttemptedAt, o.LeaseExpiration)
+		sample.LiveOwners = s.Lag.LiveOwners(s.AttemptedAt, o.LeaseExpiration, true)
 		sample.OverObjective = added(earlier.OverObjective, o.over(sample.Age, seconds))
 		sample.RequestCharge = added(earlier.RequestCharge, math.Round(s.Lag.Charge*100)/100)
 		s.summarize(sample, o)
