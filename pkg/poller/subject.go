@@ -47,6 +47,9 @@ type poll struct {
 	asks      ask
 }
 
+// leases is how many leases the processor had at its last poll, at least 1.
+func (d *poll) leases() int { return max(1, d.last.Memory.Partitions, d.stored.Leases()) }
+
 // ask is what a processor asks for at its last poll, of this tick if it is polled: its group needs
 // that, and so do the containers that follow it.
 type ask struct {

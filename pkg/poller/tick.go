@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,32 +62,23 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 		members := slices.DeleteFunc(slices.Clone(polls), func(m *poll) bool { return m.processor.Group != g.Name })
 		t.finishing.Go(func() { t.decideGroup(ctx, g, d, members) })
 	}
-	loaded := make(chan int)
+	loaded := make(chan *poll)
 	go func() {
 		t.store.each(len(polls), func(i int) {
 			t.load(ctx, &polls[i].subject)
-			loaded <- i
+			loaded <- polls[i]
 		})
 		close(loaded)
 	}()
 	var waves sync.WaitGroup
-	leases := 0 // of all that were planned to be polled
+	due := 0 // leases of all that were planned to be polled
 	for more := true; more; {
-		var indexes []int
-		indexes, more = collect(loaded)
-		slices.Sort(indexes)
-		wave, some := make([]*poll, len(indexes)), make([]candidate, len(indexes))
-		for i, at := range indexes {
-			d := polls[at]
-			wave[i], some[i] = d, candidate{d.processor, d.last, d.stored.Complete(), max(1, d.last.Memory.Partitions, d.stored.Leases()), d.err != nil}
-		}
-		plan := newPlan(t.scope, some, leases, t.ShardSize, t.Processors)
-		leases = plan.leases
+		var wave []*poll
+		wave, more = collect(loaded)
+		slices.SortFunc(wave, func(a, b *poll) int { return strings.Compare(a.name, b.name) })
+		shards := t.scope.plan(wave, &due, t.ShardSize, t.Processors)
 		waves.Go(func() {
-			t.handOver(ctx, plan, some)
-			for i, d := range wave {
-				d.stage = plan.stages[i]
-			}
+			t.handOver(ctx, shards)
 			t.measure(ctx, wave)
 		})
 	}
@@ -96,15 +88,15 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 }
 
 // collect receives until nothing has come for a while. more is false if loaded is closed.
-func collect(loaded <-chan int) (wave []int, more bool) {
-	i, more := <-loaded
+func collect(loaded <-chan *poll) (wave []*poll, more bool) {
+	d, more := <-loaded
 	idle := time.NewTimer(waveAfter)
 	defer idle.Stop()
 	for more {
-		wave = append(wave, i)
+		wave = append(wave, d)
 		idle.Reset(waveAfter)
 		select {
-		case i, more = <-loaded:
+		case d, more = <-loaded:
 		case <-idle.C:
 			return wave, true
 		}
