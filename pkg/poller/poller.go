@@ -106,9 +106,8 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	scope := newScope(mode, start, p.Processors)
 	t := &tick{
 		Poller: p, scope: scope, budget: newBudget(p.Timeout, p.Ticks, scope.now), stopping: ctx,
-		deciding: newSlots(), store: newSlots(),
+		deciding: newSlots(), store: newSlots(), queue: newSlots(),
 	}
-	t.outbox = &outbox{tick: t, slots: newSlots()}
 	t.parts.Store(1)
 	if mode.Shard != nil {
 		t.parts.Store(int64(mode.Shard.Of))

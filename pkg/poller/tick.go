@@ -33,7 +33,9 @@ type tick struct {
 	finishing  sync.WaitGroup
 	deciding   slots // what is measured waits for one, so that it does not pile up before a slow store
 	store      slots
-	outbox     *outbox
+	queue      slots
+	mute       atomic.Bool      // the queue gave no answer
+	tooLarge   atomic.Int64     // events that were dropped for their size
 	signals    *signalTurn      // nil = there is no signal queue to keep
 	containers *throughput.Turn // nil = no container follows
 	parts      atomic.Int64     // that the tick is polled in
@@ -275,21 +277,32 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	}
 }
 
-// deliver does what follows a commit.
+// deliver does what follows a commit. After a conflict the faster tick does that, since this one does not know
+// its decision.
 func (t *tick) deliver(ctx context.Context, d *subject) {
-	if d.stage == committed && t.stopping.Err() == nil {
-		t.outbox.publish(ctx, d)
-		t.signals.keep(ctx, d, d.next)
-		t.prune(ctx, d)
+	if d.stage != committed || t.stopping.Err() != nil {
+		return
 	}
+	waiting := d.stored.Outbox
+	if d.event != nil {
+		waiting = append(waiting, *d.event)
+	}
+	d.left = t.publish(ctx, waiting)
+	t.signals.keep(ctx, d, d.next)
+	t.prune(ctx, d)
 }
 
-// rest is what a tick does for a subject that is not due.
+// rest is what a tick does for a subject that is not due. If events of it wait, its state is read again first,
+// since another process may have decided anew.
 func (t *tick) rest(ctx context.Context, d *subject) {
-	if d.err == nil {
-		t.outbox.publishPending(ctx, d)
-		t.signals.keep(ctx, d, d.last)
+	if d.err == nil && len(d.stored.Outbox) > 0 && !t.scope.DryRun && t.stopping.Err() == nil {
+		if t.load(ctx, d); d.err != nil {
+			d.left = 1
+		} else {
+			d.left = t.publish(ctx, d.stored.Outbox)
+		}
 	}
+	t.signals.keep(ctx, d, d.last)
 }
 
 // emit records what was decided in the history, and makes an event of it if one is due.
@@ -384,10 +397,10 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 		}
 	}
 	if !t.scope.DryRun && t.scope.Shard == nil {
-		result.Unpublished += t.outbox.publishOrphans(ctx)
+		result.Unpublished += t.publishOrphans(ctx)
 	}
 	t.compareClocks(polls)
-	result.TooLarge = int(t.outbox.tooLarge.Load())
+	result.TooLarge = int(t.tooLarge.Load())
 	result.Longest = t.took.Longest()
 	if t.scope.DryRun {
 		return result, nil
