@@ -50,25 +50,24 @@ type trouble struct{ of, says string }
 type blame struct {
 	state.ToldCause
 	next, err string
-	names     []string // of the subjects
-	first     *subject // nil if only an earlier tick saw it
+	names     []string // of the subjects; nil if only an earlier tick saw it
 }
 
 type troubles map[trouble]*blame
 
-func (t troubles) add(d *subject, sights []sight) {
+func (t troubles) add(name string, sights []sight) {
 	for _, s := range sights {
 		k := trouble{s.Of, s.Says}
 		b := t[k]
 		if b == nil {
-			b = &blame{ToldCause: state.ToldCause{Of: s.Of, Says: s.Says, Since: s.Since}, next: s.Remedy, err: s.err, first: d}
+			b = &blame{ToldCause: state.ToldCause{Of: s.Of, Says: s.Says, Since: s.Since}, next: s.Remedy, err: s.err}
 			t[k] = b
 		}
 		if s.Since.Before(b.Since) {
 			b.Since = s.Since
 		}
-		if !slices.Contains(b.names, d.name) {
-			b.names = append(b.names, d.name)
+		if !slices.Contains(b.names, name) {
+			b.names = append(b.names, name)
 			b.Processors++
 		}
 	}
@@ -84,16 +83,13 @@ func (t *tick) sayCauses(ctx context.Context, subjects []*subject) {
 	if t.scope.Shard != nil {
 		return
 	}
-	before, now := make(troubles), make(troubles)
+	before, now, unread := make(troubles), make(troubles), false
 	for _, d := range subjects {
-		before.add(d, d.saw)
-		if d.stage != committed {
-			d.sees = d.saw
-		}
-		now.add(d, d.sees)
+		before.add(d.name, d.saw)
+		now.add(d.name, d.sees)
+		unread = unread || d.err != nil
 	}
 	if t.Shards != nil {
-		unread := slices.ContainsFunc(subjects, func(d *subject) bool { return d.err != nil })
 		clear(before)
 		if err := t.replaceTold(ctx, before, now, unread); err != nil {
 			t.Log.Info("which failures the log has told cannot be stored: the next tick tells what begins and ends", "error", err.Error())
@@ -101,14 +97,10 @@ func (t *tick) sayCauses(ctx context.Context, subjects []*subject) {
 		}
 	}
 	for k, b := range now {
-		if before[k] != nil {
-			continue
+		if before[k] == nil {
+			t.Log.Warn("a failure begins", "what", b.Of, "says", b.Says, "processors", b.Processors,
+				"names", strings.Join(b.names[:min(namesShown, len(b.names))], " "), "error", b.err, "next", b.next)
 		}
-		if b.err == "" && b.first.stage == elsewhere && t.decode(b.first) { // a shard has polled it
-			b.err = b.first.last.Lag.Problem()
-		}
-		t.Log.Warn("a failure begins", "what", b.Of, "says", b.Says, "processors", b.Processors,
-			"names", strings.Join(b.names[:min(namesShown, len(b.names))], " "), "error", b.err, "next", b.next)
 	}
 	for k, b := range before {
 		if now[k] == nil {

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -88,20 +89,12 @@ func memberStates(members []*poll) []state.Member {
 func NextGroup(ticks Schedule, members []Processor, s state.State, t time.Time) time.Time {
 	var first time.Time
 	for _, p := range members {
-		at := next(ticks, p.schedule(p.idleIn(s)), t)
-		if first.IsZero() || at.Before(first) {
+		idle := slices.ContainsFunc(s.Members, func(m state.Member) bool {
+			return m.Processor == p.Name && p.idle(m.Replicas, m.Active, m.Complete)
+		})
+		if at := next(ticks, p.schedule(idle), t); first.IsZero() || at.Before(first) {
 			first = at
 		}
 	}
 	return first
-}
-
-// idleIn reports whether a member is idle by the State of its group.
-func (p Processor) idleIn(group state.State) bool {
-	for _, m := range group.Members {
-		if m.Processor == p.Name {
-			return m.Replicas != nil && !m.Active && *m.Replicas <= p.Policy.MinReplicas && m.Complete
-		}
-	}
-	return false
 }

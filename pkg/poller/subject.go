@@ -36,7 +36,7 @@ type subject struct {
 	err    error        // why it could not be loaded, decided or committed
 	left   int          // events that stay in the outbox
 
-	saw, sees []sight // of the last poll, and of this one
+	saw, sees []sight // of the State that was loaded, and of the one that is stored now
 }
 
 // poll is one processor in the course of a tick.

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -37,9 +38,7 @@ func (t *tick) followGroup(d *subject, members []*poll) {
 		return
 	}
 	for _, m := range members {
-		containers, _ := t.containers.Follow(m.name, throughput.Want{
-			Replicas: d.next.Memory.Replicas, Paused: m.processor.Policy.Paused, PerReplica: m.asks.perReplica,
-		}, m.asks.containers)
+		containers, _ := t.containers.Follow(m.name, m.want(d.next.Memory.Replicas), m.asks.containers)
 		for _, c := range containers {
 			if !slices.ContainsFunc(d.next.Containers, c.Same) {
 				d.next.Containers = append(d.next.Containers, c)
@@ -66,19 +65,18 @@ func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) 
 	}
 }
 
+// want is what a processor asks its containers for, with the replicas that it or its group gets.
+func (d *poll) want(replicas *int) throughput.Want {
+	return throughput.Want{Replicas: replicas, Paused: d.processor.Policy.Paused, PerReplica: d.asks.perReplica}
+}
+
 // wants is what each processor asks for; of a member, what its group asks for.
 func wants(polls []*poll, groups []*subject) map[string]throughput.Want {
 	all := make(map[string]throughput.Want, len(polls))
 	for _, d := range polls {
-		w := throughput.Want{Replicas: d.asks.Replicas, Paused: d.processor.Policy.Paused, PerReplica: d.asks.perReplica}
-		for _, g := range groups {
-			switch {
-			case g.name != d.processor.Group:
-			case g.stage.polled():
-				w.Replicas = g.next.Memory.Replicas
-			default:
-				w.Replicas = g.last.Memory.Replicas
-			}
+		w := d.want(d.asks.Replicas)
+		if i := slices.IndexFunc(groups, func(g *subject) bool { return g.name == d.processor.Group }); i >= 0 {
+			w.Replicas = cmp.Or(groups[i].next, groups[i].last).Memory.Replicas
 		}
 		if d.err != nil {
 			w.Replicas = nil

@@ -114,6 +114,7 @@ func (t *tick) load(ctx context.Context, d *subject) {
 	waited()
 	d.last = d.stored.Head()
 	d.saw = sightsOf(d.last)
+	d.sees = d.saw
 	t.sayUnread(d)
 }
 
