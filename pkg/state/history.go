@@ -60,6 +60,12 @@ type Sample struct {
 	Partitions []SampledPartition `json:"partitions"`
 }
 
+// At is the time of the poll.
+func (s Sample) At() time.Time { return s.Time }
+
+// Dated is a Sample or a Summary.
+type Dated interface{ At() time.Time }
+
 // SampledPartition is what a Sample keeps of a partition.
 type SampledPartition struct {
 	Lease  string            `json:"lease"` // lease token

@@ -24,6 +24,9 @@ type Summary struct {
 	StatusSeconds map[changefeed.Status]float64 `json:"statusSeconds,omitempty"`
 }
 
+// At is the begin of the hour.
+func (s Summary) At() time.Time { return s.Hour }
+
 // summarize adds the poll of sample to its hour, and finishes the hour of the polls before if it is an
 // earlier one.
 func (s *State) summarize(sample Sample, o Observation) {

@@ -37,13 +37,9 @@ func readState(value []byte, explain func(error) error) (state.Entry, error) {
 	if err != nil || version == "" {
 		return state.Entry{}, err
 	}
-	unreadable := func(err error) error { return fmt.Errorf("read the stored state: %w", err) }
-	stored, err := state.Decode(bytes.Clone(value[numberBytes:]), func(err error) error { return explain(unreadable(err)) })
-	if err != nil {
-		return state.Entry{}, unreadable(err)
-	}
+	stored, err := state.Decode(bytes.Clone(value[numberBytes:]), explain)
 	stored.Version = version
-	return stored, nil
+	return stored, err
 }
 
 // keyPrefix returns the prefix of the keys of a processor's events and samples. No name contains a

@@ -66,22 +66,12 @@ func open(path string, wait time.Duration) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, err
 	}
-	var file *os.File
-	options := bolt.Options{
-		Timeout: wait,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			opened, err := os.OpenFile(name, flag, mode)
-			file = opened
-			return opened, err
-		},
-	}
 	var db *bolt.DB
 	err := guard(func() (err error) {
-		db, err = bolt.Open(path, 0o600, &options)
+		db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: wait})
 		return err
 	})
 	if err != nil {
-		_ = file.Close() // after a panic of bbolt the file is still open and locked
 		return nil, err
 	}
 	db.MaxBatchDelay = batchDelay
