@@ -20,7 +20,7 @@ type Group struct {
 
 // decideGroup decides for a group when the tick knows what every member asks for, and commits and
 // publishes that. If no member is polled, neither is the group.
-func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*poll) {
+func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*subject) {
 	t.store.do(func() { t.load(ctx, d) })
 	stage := resting
 	if t.scope.All {
@@ -56,7 +56,7 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 	}
 }
 
-func (t *tick) decideFor(g Group, d *subject, members []*poll) {
+func (t *tick) decideFor(g Group, d *subject, members []*subject) {
 	asking, paused := make([]scaling.Member, len(members)), true
 	d.stage, d.next = decided, t.following(d)
 	for i, m := range members {
@@ -75,7 +75,7 @@ func (t *tick) decideFor(g Group, d *subject, members []*poll) {
 	t.emit(d, state.Observation{Since: d.last.AttemptedAt})
 }
 
-func memberStates(members []*poll) []state.Member {
+func memberStates(members []*subject) []state.Member {
 	all := make([]state.Member, len(members))
 	for i, m := range members {
 		all[i] = m.asks.Member

@@ -81,7 +81,7 @@ func (s scope) polledSince(last *state.State) bool {
 }
 
 // stage says what the tick does with a processor whose row was read.
-func (s scope) stage(d *poll) stage {
+func (s scope) stage(d *subject) stage {
 	switch {
 	case s.All && len(s.Only) > 0 && !slices.Contains(s.Only, d.name):
 		return elsewhere
@@ -98,7 +98,7 @@ func (s scope) stage(d *poll) stage {
 // plan sets the stage of processors that were read together, and returns the shards of them that the tick hands
 // over. due has the leases of all that are due by earlier plans of the tick, and then of these as well. size is how
 // many leases the timer's tick polls by itself; 0 = any number. all are the processors of the configuration.
-func (s scope) plan(wave []*poll, due *int, size int, all []Processor) (shards []part) {
+func (s scope) plan(wave []*subject, due *int, size int, all []Processor) (shards []part) {
 	for _, d := range wave {
 		if d.stage = s.stage(d); d.stage == polling {
 			*due += d.leases()
@@ -116,7 +116,7 @@ func (s scope) plan(wave []*poll, due *int, size int, all []Processor) (shards [
 
 // part is processors that are polled in one place.
 type part struct {
-	polls  []*poll
+	polls  []*subject
 	leases int
 }
 
@@ -132,7 +132,7 @@ func (p *part) add(other part) {
 
 // waits is the last poll of the processor that was polled the longest ago.
 func (p part) waits() time.Time {
-	return slices.MinFunc(p.polls, func(a, b *poll) int { return a.last.AttemptedAt.Compare(b.last.AttemptedAt) }).last.AttemptedAt
+	return slices.MinFunc(p.polls, func(a, b *subject) int { return a.last.AttemptedAt.Compare(b.last.AttemptedAt) }).last.AttemptedAt
 }
 
 // longest returns the part that has waited longest. If nobody takes some shards, this process polls that one, and
@@ -144,7 +144,7 @@ func longest(parts []part) part {
 // divide returns the due processors that may be handed over. A process keeps those whose throughput
 // follows their replicas, since containers have one writer. The members of a group stay together,
 // since the group is decided by the process that polls all of them.
-func divide(wave []*poll, all []Processor) (parts []part) {
+func divide(wave []*subject, all []Processor) (parts []part) {
 	missing := make(map[string]int) // members of a group that cannot be handed over, or were not read yet
 	for _, p := range all {
 		missing[p.Group]++
@@ -161,11 +161,11 @@ func divide(wave []*poll, all []Processor) (parts []part) {
 			continue
 		}
 		if i, ok := at[group]; ok && group != "" {
-			parts[i].add(part{[]*poll{d}, d.leases()})
+			parts[i].add(part{[]*subject{d}, d.leases()})
 			continue
 		}
 		at[group] = len(parts)
-		parts = append(parts, part{[]*poll{d}, d.leases()})
+		parts = append(parts, part{[]*subject{d}, d.leases()})
 	}
 	return parts
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// planned is a poll by NAME[/GROUP]:LEASES[@CONTAINER], with ~ for one whose row could not be read, ! for one
+// planned is a processor by NAME[/GROUP]:LEASES[@CONTAINER], with ~ for one whose row could not be read, ! for one
 // whose throughput follows, and - for one that is not due.
-func planned(text string, now time.Time) *poll {
+func planned(text string, now time.Time) *subject {
 	p := &Processor{Throughput: strings.Contains(text, "!")}
-	d := &poll{processor: p}
+	d := &subject{processor: p}
 	if strings.Contains(text, "~") {
 		d.err = errors.New("unread")
 	}
@@ -73,7 +73,7 @@ func TestAPlanSaysWhatIsPolledHandedOverAndLeft(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			var some []*poll
+			var some []*subject
 			var all []Processor
 			for _, text := range strings.Fields(c.some) {
 				some = append(some, planned(text, now))
@@ -101,7 +101,7 @@ func TestAPlanSaysWhatIsPolledHandedOverAndLeft(t *testing.T) {
 func TestOfShardsThatNobodyTakesThePlanTakesTheOneThatHasWaitedTheLongest(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	some := []*poll{planned("a:9", now), planned("b:9", now), planned("c:9", now)}
+	some := []*subject{planned("a:9", now), planned("b:9", now), planned("c:9", now)}
 	some[1].last.AttemptedAt = now.Add(-time.Hour)
 	longest(newScope(Mode{}, now, nil).plan(some, new(int), 10, nil)).set(polling)
 	if got, want := []stage{some[0].stage, some[1].stage, some[2].stage}, []stage{elsewhere, polling, elsewhere}; !slices.Equal(got, want) {

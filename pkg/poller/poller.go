@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/actions/throughput"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -64,14 +65,13 @@ type Poller struct {
 	Clock      *Clock // that Now reads; nil = the clocks are not compared
 	Log        *slog.Logger
 
-	refused  atomic.Pointer[state.Undelivered] // why the queue did not take the last event; nil = it did
-	known    knownSignals
-	polled   sync.Map    // when this process committed last, by name
-	leftover sync.Map    // names of processors whose leftover leases were logged
-	rivals   atomic.Bool // it was logged that another process polls
-	handed   sync.Map    // when a tick of this process handed a processor over last, by name
-	late     atomic.Bool // it was logged that shards are not polled in time
-	drained  atomic.Bool // the outbox of processors that are no longer configured is empty
+	refused atomic.Pointer[state.Undelivered] // why the queue did not take the last event; nil = it did
+	known   knownSignals
+	polled  sync.Map      // when this process committed last, by name
+	said    bounded.Notes // what was logged last, by what it is about
+	handed  sync.Map      // when a tick of this process handed a processor over last, by name
+	late    atomic.Bool   // it was logged that shards are not polled in time
+	drained atomic.Bool   // the outbox of processors that are no longer configured is empty
 }
 
 // Mode says what a tick does beyond measuring and deciding.

@@ -45,10 +45,8 @@ func (p *Poller) say(name string, last *changefeed.ProcessorLag, before messages
 	}
 	// At a split a lease may be left over in one poll.
 	stays := slices.DeleteFunc(slices.Clone(lag.Leftover), func(lease string) bool { return !slices.Contains(last.Leftover, lease) })
-	if len(stays) > 0 {
-		if _, said := p.leftover.LoadOrStore(name, nil); !said {
-			p.Log.Warn("leases of a processor are left over", "processor", name, "kind", "leftover", "leases", strings.Join(stays, " "), "next", "others have replaced them, and nobody deleted them: they are not counted; delete them while no replica runs")
-		}
+	if left := strings.Join(stays, " "); left != "" && p.said.News("leftover of "+name, left) {
+		p.Log.Warn("leases of a processor are left over", "processor", name, "kind", "leftover", "leases", left, "next", "others have replaced them, and nobody deleted them: they are not counted; delete them while no replica runs")
 	}
 	if lag.Uncovered() && !last.Uncovered() {
 		p.Log.Warn("keys of a processor are uncovered", "processor", name, "kind", string(changefeed.StatusUncovered), "holes", len(lag.Coverage.Holes), "next", "no lease covers them, so that no replica reads them: https://github.com/feedscale/feedscale/blob/main/docs/status.md#uncovered says how to create the lease again")

@@ -19,7 +19,7 @@ func (t *tick) beginThroughput(ctx context.Context) {
 }
 
 // follow adds to the State of a processor what its containers need.
-func (t *tick) follow(d *poll) {
+func (t *tick) follow(d *subject) {
 	if t.containers == nil {
 		return
 	}
@@ -33,7 +33,7 @@ func (t *tick) follow(d *poll) {
 
 // followGroup adds to the State of a group what the containers of its members need for what it
 // decided.
-func (t *tick) followGroup(d *subject, members []*poll) {
+func (t *tick) followGroup(d *subject, members []*subject) {
 	if t.containers == nil {
 		return
 	}
@@ -49,7 +49,7 @@ func (t *tick) followGroup(d *subject, members []*poll) {
 
 // provision has the containers follow what the tick decided, and puts what became of them into its
 // result. A dry run changes no container.
-func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) {
+func (t *tick) provision(ctx context.Context, polls []*subject, groups []*subject) {
 	if t.containers == nil || t.stopping.Err() != nil {
 		return
 	}
@@ -66,12 +66,12 @@ func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) 
 }
 
 // want is what a processor asks its containers for, with the replicas that it or its group gets.
-func (d *poll) want(replicas *int) throughput.Want {
+func (d *subject) want(replicas *int) throughput.Want {
 	return throughput.Want{Replicas: replicas, Paused: d.processor.Policy.Paused, PerReplica: d.asks.perReplica}
 }
 
 // wants is what each processor asks for; of a member, what its group asks for.
-func wants(polls []*poll, groups []*subject) map[string]throughput.Want {
+func wants(polls []*subject, groups []*subject) map[string]throughput.Want {
 	all := make(map[string]throughput.Want, len(polls))
 	for _, d := range polls {
 		w := d.want(d.asks.Replicas)

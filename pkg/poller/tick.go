@@ -45,13 +45,13 @@ type tick struct {
 // run loads the states side by side, and plans and measures what is loaded in waves: one if the
 // store answers, and another for each row that hung. Each group is decided after the last of its
 // members.
-func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
+func (t *tick) run(ctx context.Context) ([]*subject, []*subject) {
 	t.beginSignals(ctx)
 	t.beginThroughput(ctx)
-	polls := make([]*poll, 0, len(t.Processors))
+	polls := make([]*subject, 0, len(t.Processors))
 	for i := range t.Processors {
 		if p := &t.Processors[i]; t.scope.concerns(*p) {
-			polls = append(polls, &poll{subject: subject{name: p.Name, target: p.Target, signal: p.SignalQueue}, processor: p, told: make(chan struct{})})
+			polls = append(polls, &subject{name: p.Name, target: p.Target, signal: p.SignalQueue, processor: p, told: make(chan struct{})})
 		}
 	}
 	groups := make([]*subject, 0, len(t.Groups))
@@ -61,13 +61,13 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 		}
 		d := &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
 		groups = append(groups, d)
-		members := slices.DeleteFunc(slices.Clone(polls), func(m *poll) bool { return m.processor.Group != g.Name })
+		members := slices.DeleteFunc(slices.Clone(polls), func(m *subject) bool { return m.processor.Group != g.Name })
 		t.finishing.Go(func() { t.decideGroup(ctx, g, d, members) })
 	}
-	loaded := make(chan *poll)
+	loaded := make(chan *subject)
 	go func() {
 		t.store.each(len(polls), func(i int) {
-			t.load(ctx, &polls[i].subject)
+			t.load(ctx, polls[i])
 			loaded <- polls[i]
 		})
 		close(loaded)
@@ -75,9 +75,9 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 	var waves sync.WaitGroup
 	due := 0 // leases of all that were planned to be polled
 	for more := true; more; {
-		var wave []*poll
+		var wave []*subject
 		wave, more = collect(loaded)
-		slices.SortFunc(wave, func(a, b *poll) int { return strings.Compare(a.name, b.name) })
+		slices.SortFunc(wave, func(a, b *subject) int { return strings.Compare(a.name, b.name) })
 		shards := t.scope.plan(wave, &due, t.ShardSize, t.Processors)
 		waves.Go(func() {
 			t.handOver(ctx, shards)
@@ -90,7 +90,7 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 }
 
 // collect receives until nothing has come for a while. more is false if loaded is closed.
-func collect(loaded <-chan *poll) (wave []*poll, more bool) {
+func collect(loaded <-chan *subject) (wave []*subject, more bool) {
 	d, more := <-loaded
 	idle := time.NewTimer(waveAfter)
 	defer idle.Stop()
@@ -152,8 +152,8 @@ func (t *tick) decode(d *subject) bool {
 }
 
 // measure measures the processors of a wave that are due, and finishes each as soon as it is known.
-func (t *tick) measure(ctx context.Context, wave []*poll) {
-	var due []*poll
+func (t *tick) measure(ctx context.Context, wave []*subject) {
+	var due []*subject
 	var processors []estimator.Processor
 	for _, d := range wave {
 		if d.stage.polled() {
@@ -166,7 +166,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 			p.Account.Until(t.budget.reads, t.Now())
 			p.LeaseAccount.Until(t.budget.reads, t.Now())
 			p.Last = func() changefeed.ProcessorLag {
-				if !t.decode(&d.subject) {
+				if !t.decode(d) {
 					return changefeed.ProcessorLag{}
 				}
 				return d.last.Lag
@@ -177,7 +177,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 		default:
 			t.lookAt(d)
 			if d.stage == resting {
-				t.finishing.Go(func() { t.rest(ctx, &d.subject) })
+				t.finishing.Go(func() { t.rest(ctx, d) })
 			}
 		}
 	}
@@ -204,16 +204,16 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 
 // lookAt tells what a processor that is not polled here asks for, if its group or a container needs
 // that.
-func (t *tick) lookAt(d *poll) {
+func (t *tick) lookAt(d *subject) {
 	if d.processor.Group != "" || d.processor.Throughput {
-		t.decode(&d.subject)
+		t.decode(d)
 	}
 	d.tell(d.last)
 	d.last = d.stored.Head()
 }
 
 // failed closes a poll whose state could not be loaded.
-func (t *tick) failed(d *poll) {
+func (t *tick) failed(d *subject) {
 	d.stage = unread
 	d.next = &state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.scope.now, Lag: changefeed.ProcessorLag{Time: t.scope.now, Error: d.err.Error()}}
 	d.tell(d.next)
@@ -222,23 +222,23 @@ func (t *tick) failed(d *poll) {
 
 // finish decides, commits and publishes. It gives its slot back after the commit, however long the
 // broker takes, and drops what it holds of each lease as soon as nothing needs it.
-func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
+func (t *tick) finish(ctx context.Context, d *subject, lag changefeed.ProcessorLag) {
 	t.decide(ctx, d, lag)
 	<-t.deciding
-	t.deliver(ctx, &d.subject)
+	t.deliver(ctx, d)
 	d.stored, d.last = state.Entry{}, nil
 	if t.scope.Brief {
 		d.next = nil
 	}
 }
 
-func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
+func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorLag) {
 	if t.stopping.Err() != nil && !lag.Complete() {
 		d.stage = dropped
 		d.tell(d.last)
 		return
 	}
-	if !t.decode(&d.subject) {
+	if !t.decode(d) {
 		t.failed(d)
 		return
 	}
@@ -251,7 +251,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	last.Lag.Partitions = nil // the first of what there may be much of
 	lag, healthy := health.Assess(health.Input{Now: now, Lag: lag, Policy: d.processor.Policy.Health, Asked: last.Memory.Asked, Memory: last.Health})
 	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
-	d.stage, d.next = decided, t.following(&d.subject)
+	d.stage, d.next = decided, t.following(d)
 	lag.Causes = append(lag.Causes, t.Clock.causes()...)
 	changefeed.DateCauses(lag.Causes, last.Lag.Causes, now)
 	d.next.Lag, d.next.Health, d.next.Decision, d.next.Memory = lag, healthy, outcome.Decision, outcome.Memory
@@ -264,14 +264,14 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	}
 	t.follow(d)
 	t.say(d.name, &last.Lag, before, lag)
-	t.emit(&d.subject, state.Observation{
+	t.emit(d, state.Observation{
 		Since: last.AttemptedAt, LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
 		Due: due, Hour: last.Hour,
 	})
 	last.Forget()
 	d.tell(d.next)
 	t.scope.Progress(d.name, true)
-	t.commit(ctx, &d.subject)
+	t.commit(ctx, d)
 	t.scope.Each(*d.next)
 	if d.next.Forget(); t.scope.Brief {
 		d.next.Lag.Partitions = nil
@@ -365,13 +365,12 @@ func (p *Poller) prune(ctx context.Context, d *subject) {
 }
 
 // result tells what became of the subjects, and publishes what removed ones have left.
-func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (report.Tick, error) {
+func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) (report.Tick, error) {
 	var result report.Tick
 	var due, failed, unknown, leases int
 	var failure error
-	subjects := groups
 	for _, d := range polls {
-		if subjects = append(subjects, &d.subject); !d.stage.polled() {
+		if !d.stage.polled() {
 			continue
 		}
 		due++
@@ -392,6 +391,7 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 			result.Groups = append(result.Groups, *d.next)
 		}
 	}
+	subjects := slices.Concat(polls, groups)
 	for _, d := range subjects {
 		if result.Unpublished += d.left; d.stage.polled() && d.err != nil {
 			result.Uncommitted++
