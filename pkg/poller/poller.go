@@ -11,7 +11,6 @@ package poller
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -114,15 +113,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	}
 	working, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Timeout)
 	defer cancel()
-	if deadline, ok := ctx.Deadline(); ok {
-		working, cancel = context.WithDeadline(working, deadline)
-		defer cancel()
-	}
-	defer context.AfterFunc(ctx, func() {
-		if errors.Is(ctx.Err(), context.Canceled) {
-			time.AfterFunc(t.budget.drain, cancel)
-		}
-	})()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(t.budget.drain, cancel) })()
 	polls, groups := t.run(working)
 	t.provision(working, polls, groups)
 	return t.result(working, polls, groups)

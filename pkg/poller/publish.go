@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/events"
@@ -103,29 +102,22 @@ func newestOf(outbox []state.Event) int {
 // publishOrphans delivers the pending events of processors and groups that are no longer
 // configured. Nothing adds to them: after a search that finds none, the process does not search
 // again. The search is the last step of a tick, since it may take long.
-func (t *tick) publishOrphans(ctx context.Context) int {
+func (t *tick) publishOrphans(ctx context.Context, configured []string) (left int) {
 	if t.drained.Load() || t.stopping.Err() != nil {
 		return 0
-	}
-	var configured []string
-	for _, processor := range t.Processors {
-		configured = append(configured, processor.Name)
-	}
-	for _, group := range t.Groups {
-		configured = append(configured, group.Name)
 	}
 	removed, err := t.Store.Outbox(ctx, configured)
 	if err != nil {
 		t.Log.Warn("the outbox cannot be searched for events of removed processors", "error", err.Error())
 		return 0
 	}
+	t.drained.Store(len(removed) == 0)
 	orphans := make(map[string][]state.Event)
 	for _, e := range removed {
 		orphans[e.Processor] = append(orphans[e.Processor], e)
 	}
-	names := slices.Sorted(maps.Keys(orphans))
-	var left atomic.Int64
-	newSlots().each(len(names), func(i int) { left.Add(int64(t.publish(ctx, orphans[names[i]]))) })
-	t.drained.Store(len(removed) == 0)
-	return int(left.Load())
+	for _, name := range slices.Sorted(maps.Keys(orphans)) {
+		left += t.publish(ctx, orphans[name])
+	}
+	return left
 }

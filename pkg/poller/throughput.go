@@ -10,14 +10,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// beginThroughput begins the turn of the containers whose throughput follows processors. A shard
-// has none.
-func (t *tick) beginThroughput(ctx context.Context) {
-	if t.Throughput != nil && t.scope.Shard == nil {
-		t.containers = t.Throughput.Begin(ctx, t.scope.now)
-	}
-}
-
 // follow adds to the State of a processor what its containers need.
 func (t *tick) follow(d *subject) {
 	if t.containers == nil {

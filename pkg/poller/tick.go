@@ -37,7 +37,7 @@ type tick struct {
 	mute       atomic.Bool      // the queue gave no answer
 	tooLarge   atomic.Int64     // events that were dropped for their size
 	signals    *signalTurn      // nil = there is no signal queue to keep
-	containers *throughput.Turn // nil = no container follows
+	containers *throughput.Turn // nil = no container follows, as in a shard
 	parts      atomic.Int64     // that the tick is polled in
 	handedOver atomic.Int64     // processors in shards that the queue took
 }
@@ -47,7 +47,9 @@ type tick struct {
 // members.
 func (t *tick) run(ctx context.Context) ([]*subject, []*subject) {
 	t.beginSignals(ctx)
-	t.beginThroughput(ctx)
+	if t.Throughput != nil && t.scope.Shard == nil {
+		t.containers = t.Throughput.Begin(ctx, t.scope.now)
+	}
 	polls := make([]*subject, 0, len(t.Processors))
 	for i := range t.Processors {
 		if p := &t.Processors[i]; t.scope.concerns(*p) {
@@ -392,13 +394,15 @@ func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) 
 		}
 	}
 	subjects := slices.Concat(polls, groups)
-	for _, d := range subjects {
+	configured := make([]string, len(subjects))
+	for i, d := range subjects {
+		configured[i] = d.name
 		if result.Unpublished += d.left; d.stage.polled() && d.err != nil {
 			result.Uncommitted++
 		}
 	}
 	if !t.scope.DryRun && t.scope.Shard == nil {
-		result.Unpublished += t.publishOrphans(ctx)
+		result.Unpublished += t.publishOrphans(ctx, configured)
 	}
 	t.compareClocks(polls)
 	result.TooLarge = int(t.tooLarge.Load())
