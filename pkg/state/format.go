@@ -59,9 +59,8 @@ func Encode(s State, plain, most int) ([]byte, error) {
 	first.Lag.Partitions, first.Health, first.Memory.Sizing.Partitions = nil, nil, nil
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	if err := encoder.Encode(first); err != nil {
-		return nil, err
-	}
+	failed := encoder.Encode(first)
+	put := func(l line) { failed = cmp.Or(failed, encoder.Encode(l)) }
 	for i := range partitions {
 		l := line{Partition: &partitions[i]}
 		if p, ok := progress[partitions[i].Lease]; ok {
@@ -70,17 +69,13 @@ func Encode(s State, plain, most int) ([]byte, error) {
 		if f, ok := flows[partitions[i].Lease]; ok {
 			l.follow(f, s.Lag.Time)
 		}
-		if err := encoder.Encode(l); err != nil {
-			return nil, err
-		}
+		put(l)
 	}
 	for _, lease := range others {
-		if err := encoder.Encode(line{Lease: lease, Progress: new(progress[lease])}); err != nil {
-			return nil, err
-		}
+		put(line{Lease: lease, Progress: new(progress[lease])})
 	}
-	if text.Len() <= plain {
-		return text.Bytes(), nil
+	if failed != nil || text.Len() <= plain {
+		return text.Bytes(), failed
 	}
 	fast := fastWriters.Get().(*gzip.Writer)
 	defer fastWriters.Put(fast)
