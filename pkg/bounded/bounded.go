@@ -7,6 +7,7 @@
 package bounded
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -63,7 +64,7 @@ type bodies struct{ next http.RoundTripper }
 func (b bodies) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.next.RoundTrip(r)
 	if err == nil {
-		answer.Body = &body{answer.Body, maxBody}
+		answer.Body = body{http.MaxBytesReader(nil, answer.Body, maxBody)}
 	}
 	return answer, err
 }
@@ -75,20 +76,14 @@ func (b bodies) CloseIdleConnections() {
 	}
 }
 
-// body is a body that may not be longer than what is left.
-type body struct {
-	io.ReadCloser
-	left int64
-}
+// body is a body with an end, beyond which it says that it is too long.
+type body struct{ io.ReadCloser }
 
-// Read reads one byte more than is left, which tells whether there is one.
-func (b *body) Read(p []byte) (int, error) {
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
+// Read reads up to that end.
+func (b body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return n - 1, TooLongError{maxBody}
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
+		err = TooLongError{maxBody}
 	}
 	return n, err
 }

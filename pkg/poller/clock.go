@@ -114,7 +114,7 @@ func (c *Clock) causes() []changefeed.Cause {
 }
 
 // compareClocks takes the offsets of the accounts that this tick has asked.
-func (t *tick) compareClocks(polls []*poll) {
+func (t *tick) compareClocks(polls []*subject) {
 	if t.Clock == nil {
 		return
 	}

@@ -19,10 +19,9 @@ func (p Processor) schedule(idle bool) Schedule {
 	return p.Schedule
 }
 
-// idle reports whether the processor, with a stored state, is fully measured, inactive, and at its
-// minReplicaCount or below.
-func (p Processor) idle(s *state.State, complete bool) bool {
-	return s.Decision != nil && !s.Decision.Active && s.Decision.Replicas <= p.Policy.MinReplicas && complete
+// idle reports whether the processor is fully measured, inactive, and at its minReplicaCount or below.
+func (p Processor) idle(replicas *int, active, complete bool) bool {
+	return replicas != nil && !active && *replicas <= p.Policy.MinReplicas && complete
 }
 
 // nearestSecond is the second nearest to a time. A Functions host fires timers some milliseconds
@@ -34,7 +33,7 @@ func nearestSecond(t time.Time) time.Time { return t.Round(time.Second) }
 // was. A last poll in the future was told by a clock that was ahead, and stands for no slot: the
 // processor is due.
 func (p Processor) due(s *state.State, complete bool, now time.Time) bool {
-	schedule := p.schedule(p.idle(s, complete))
+	schedule := p.schedule(p.idle(s.Memory.Replicas, s.Memory.Active, complete))
 	if schedule == nil || s.AttemptedAt.IsZero() {
 		return true
 	}
@@ -45,7 +44,7 @@ func (p Processor) due(s *state.State, complete bool, now time.Time) bool {
 // NextPoll returns the first tick after t at which the schedule of the processor is due, given its
 // stored State. ticks is the timer's schedule.
 func (p Processor) NextPoll(ticks Schedule, s state.State, t time.Time) time.Time {
-	return next(ticks, p.schedule(p.idle(&s, s.Lag.Complete())), t)
+	return next(ticks, p.schedule(p.idle(s.Memory.Replicas, s.Memory.Active, s.Lag.Complete())), t)
 }
 
 // next returns the first tick after t at which a schedule is due.

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -19,7 +20,7 @@ type Group struct {
 
 // decideGroup decides for a group when the tick knows what every member asks for, and commits and
 // publishes that. If no member is polled, neither is the group.
-func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*poll) {
+func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*subject) {
 	t.store.do(func() { t.load(ctx, d) })
 	stage := resting
 	if t.scope.All {
@@ -55,7 +56,7 @@ func (t *tick) decideGroup(ctx context.Context, g Group, d *subject, members []*
 	}
 }
 
-func (t *tick) decideFor(g Group, d *subject, members []*poll) {
+func (t *tick) decideFor(g Group, d *subject, members []*subject) {
 	asking, paused := make([]scaling.Member, len(members)), true
 	d.stage, d.next = decided, t.following(d)
 	for i, m := range members {
@@ -74,7 +75,7 @@ func (t *tick) decideFor(g Group, d *subject, members []*poll) {
 	t.emit(d, state.Observation{Since: d.last.AttemptedAt})
 }
 
-func memberStates(members []*poll) []state.Member {
+func memberStates(members []*subject) []state.Member {
 	all := make([]state.Member, len(members))
 	for i, m := range members {
 		all[i] = m.asks.Member
@@ -88,20 +89,12 @@ func memberStates(members []*poll) []state.Member {
 func NextGroup(ticks Schedule, members []Processor, s state.State, t time.Time) time.Time {
 	var first time.Time
 	for _, p := range members {
-		at := next(ticks, p.schedule(p.idleIn(s)), t)
-		if first.IsZero() || at.Before(first) {
+		idle := slices.ContainsFunc(s.Members, func(m state.Member) bool {
+			return m.Processor == p.Name && p.idle(m.Replicas, m.Active, m.Complete)
+		})
+		if at := next(ticks, p.schedule(idle), t); first.IsZero() || at.Before(first) {
 			first = at
 		}
 	}
 	return first
-}
-
-// idleIn reports whether a member is idle by the State of its group.
-func (p Processor) idleIn(group state.State) bool {
-	for _, m := range group.Members {
-		if m.Processor == p.Name {
-			return m.Replicas != nil && !m.Active && *m.Replicas <= p.Policy.MinReplicas && m.Complete
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
@@ -37,15 +38,6 @@ func (b budget) measuring(now time.Time, left time.Duration) (most, paced time.D
 		return most, most
 	}
 	return most, max(0, min(most, b.reads.Sub(now)))
-}
-
-// candidate is a processor whose row was read.
-type candidate struct {
-	*Processor
-	last     *state.State // without what it has of each lease
-	complete bool         // its last poll was
-	leases   int          // that it had then, at least 1
-	unread   bool         // its row could not be read
 }
 
 // scope is which processors a tick looks at.
@@ -88,126 +80,107 @@ func (s scope) polledSince(last *state.State) bool {
 	return !last.AttemptedAt.Before(s.Shard.Tick) && !last.AttemptedAt.After(s.now)
 }
 
-// stage says what the tick does with a processor.
-func (s scope) stage(c candidate) stage {
+// stage says what the tick does with a processor whose row was read.
+func (s scope) stage(d *subject) stage {
 	switch {
-	case s.All && len(s.Only) > 0 && !slices.Contains(s.Only, c.Name):
+	case s.All && len(s.Only) > 0 && !slices.Contains(s.Only, d.name):
 		return elsewhere
-	case c.unread:
+	case d.err != nil:
 		return unread
-	case s.Shard != nil && !s.names[c.Name]:
+	case s.Shard != nil && !s.names[d.name]:
 		return elsewhere
-	case s.Shard != nil && s.polledSince(c.last), s.Shard == nil && !s.All && !c.due(c.last, c.complete, s.now):
+	case s.Shard != nil && s.polledSince(d.last), s.Shard == nil && !s.All && !d.processor.due(d.last, d.stored.Complete(), s.now):
 		return resting
 	}
 	return polling
 }
 
-// plan is what a tick does with the processors that were read together.
-type plan struct {
-	stages []stage // by processor
-	shards []part  // that are handed over; their processors are elsewhere
-	leases int     // of all that are due in this tick so far
-}
-
-// newPlan plans for some processors. leases is how many are due by earlier plans of the tick. size
-// is how many leases the timer's tick polls by itself; 0 = any number. all are the processors of the
-// configuration.
-func newPlan(s scope, some []candidate, leases, size int, all []Processor) plan {
-	p := plan{stages: make([]stage, len(some)), leases: leases}
-	for i, c := range some {
-		if p.stages[i] = s.stage(c); p.stages[i] == polling {
-			p.leases += c.leases
+// plan sets the stage of processors that were read together, and returns the shards of them that the tick hands
+// over. due has the leases of all that are due by earlier plans of the tick, and then of these as well. size is how
+// many leases the timer's tick polls by itself; 0 = any number. all are the processors of the configuration.
+func (s scope) plan(wave []*subject, due *int, size int, all []Processor) (shards []part) {
+	for _, d := range wave {
+		if d.stage = s.stage(d); d.stage == polling {
+			*due += d.leases()
 		}
 	}
-	if size == 0 || p.leases <= size || s.All || s.DryRun || s.Shard != nil {
-		return p
+	if size == 0 || *due <= size || s.All || s.DryRun || s.Shard != nil {
+		return nil
 	}
-	p.shards = pack(divide(some, p.stages, all), some, size)
-	for _, shard := range p.shards {
-		for _, i := range shard.members {
-			p.stages[i] = elsewhere
-		}
+	shards = pack(divide(wave, all), size)
+	for _, shard := range shards {
+		shard.set(elsewhere)
 	}
-	return p
+	return shards
 }
 
-// take lets this process poll one of the shards that nobody took: the one whose processors have
-// waited longest. The others wait for the next tick, so that each has its turn.
-func (p plan) take(left []part, some []candidate) {
-	longest := slices.MinFunc(left, func(a, b part) int { return a.waits(some).Compare(b.waits(some)) })
-	for _, i := range longest.members {
-		p.stages[i] = polling
-	}
-}
-
-// part is processors that are polled in one place, by their index in a plan.
+// part is processors that are polled in one place.
 type part struct {
-	members []int
-	leases  int
+	polls  []*subject
+	leases int
 }
 
-func (p *part) fits(other part, size int) bool {
-	return p.leases+other.leases <= size && len(p.members)+len(other.members) <= maxNames
+func (p part) set(s stage) {
+	for _, d := range p.polls {
+		d.stage = s
+	}
 }
 
 func (p *part) add(other part) {
-	p.members, p.leases = append(p.members, other.members...), p.leases+other.leases
+	p.polls, p.leases = append(p.polls, other.polls...), p.leases+other.leases
 }
 
 // waits is the last poll of the processor that was polled the longest ago.
-func (p *part) waits(some []candidate) time.Time {
-	polledAt := func(i int) time.Time { return some[i].last.AttemptedAt }
-	return polledAt(slices.MinFunc(p.members, func(a, b int) int { return polledAt(a).Compare(polledAt(b)) }))
+func (p part) waits() time.Time {
+	return slices.MinFunc(p.polls, func(a, b *subject) int { return a.last.AttemptedAt.Compare(b.last.AttemptedAt) }).last.AttemptedAt
+}
+
+// longest returns the part that has waited longest. If nobody takes some shards, this process polls that one, and
+// the others wait for the next tick, so that each has its turn.
+func longest(parts []part) part {
+	return slices.MinFunc(parts, func(a, b part) int { return a.waits().Compare(b.waits()) })
 }
 
 // divide returns the due processors that may be handed over. A process keeps those whose throughput
 // follows their replicas, since containers have one writer. The members of a group stay together,
 // since the group is decided by the process that polls all of them.
-func divide(some []candidate, stages []stage, all []Processor) (parts []part) {
+func divide(wave []*subject, all []Processor) (parts []part) {
 	missing := make(map[string]int) // members of a group that cannot be handed over, or were not read yet
 	for _, p := range all {
 		missing[p.Group]++
 	}
-	for _, c := range some {
-		if !c.unread && !c.Throughput {
-			missing[c.Group]--
+	for _, d := range wave {
+		if d.stage != unread && !d.processor.Throughput {
+			missing[d.processor.Group]--
 		}
 	}
 	at := make(map[string]int) // index of a group's part
-	for i, c := range some {
-		if stages[i] != polling || c.Throughput || c.Group != "" && missing[c.Group] > 0 {
+	for _, d := range wave {
+		group := d.processor.Group
+		if d.stage != polling || d.processor.Throughput || group != "" && missing[group] > 0 {
 			continue
 		}
-		if j, ok := at[c.Group]; ok && c.Group != "" {
-			parts[j].add(part{[]int{i}, c.leases})
+		if i, ok := at[group]; ok && group != "" {
+			parts[i].add(part{[]*subject{d}, d.leases()})
 			continue
 		}
-		at[c.Group] = len(parts)
-		parts = append(parts, part{[]int{i}, c.leases})
+		at[group] = len(parts)
+		parts = append(parts, part{[]*subject{d}, d.leases()})
 	}
 	return parts
 }
 
 // pack puts whole parts into shards of at most size leases. A part with more leases is a shard by
-// itself. Parts whose leases are in one container stay together if they fit, since one query reads
-// all their leases. The same parts in the same order make the same shards.
-func pack(parts []part, some []candidate, size int) (shards []part) {
-	type leaseContainer struct{ account, container any }
-	var pieces []part
-	last := make(map[leaseContainer]int) // index of the last piece of each
+// itself. Parts whose leases are in one container are next to each other, since one query reads all
+// their leases. The same parts in the same order make the same shards.
+func pack(parts []part, size int) (shards []part) {
+	container := func(p part) string { return p.polls[0].processor.LeaseContainer.String() }
+	slices.SortStableFunc(parts, func(a, b part) int { return strings.Compare(container(a), container(b)) })
 	for _, p := range parts {
-		first := some[p.members[0]]
-		of := leaseContainer{first.LeaseAccount, first.LeaseContainer}
-		if i, ok := last[of]; ok && pieces[i].fits(p, size) {
-			pieces[i].add(p)
-			continue
-		}
-		last[of] = len(pieces)
-		pieces = append(pieces, p)
-	}
-	for _, p := range pieces {
-		if i := slices.IndexFunc(shards, func(s part) bool { return s.fits(p, size) }); i >= 0 {
+		i := slices.IndexFunc(shards, func(s part) bool {
+			return s.leases+p.leases <= size && len(s.polls)+len(p.polls) <= maxNames
+		})
+		if i >= 0 {
 			shards[i].add(p)
 		} else {
 			shards = append(shards, p)

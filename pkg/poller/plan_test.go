@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,13 +13,16 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// planned is a candidate by NAME[/GROUP]:LEASES[@CONTAINER], with ~ for one whose row could not be read, ! for one
+// planned is a processor by NAME[/GROUP]:LEASES[@CONTAINER], with ~ for one whose row could not be read, ! for one
 // whose throughput follows, and - for one that is not due.
-func planned(text string, now time.Time) candidate {
-	c := candidate{Processor: &Processor{}, last: &state.State{AttemptedAt: now.Add(-time.Minute)}, leases: 1}
-	c.unread, c.Throughput = strings.Contains(text, "~"), strings.Contains(text, "!")
+func planned(text string, now time.Time) *subject {
+	p := &Processor{Throughput: strings.Contains(text, "!")}
+	d := &subject{processor: p}
+	if strings.Contains(text, "~") {
+		d.err = errors.New("unread")
+	}
 	if strings.Contains(text, "-") {
-		c.Schedule = after(now.Add(time.Hour))
+		p.Schedule = after(now.Add(time.Hour))
 	}
 	text = strings.Map(func(r rune) rune {
 		if strings.ContainsRune("~!-", r) {
@@ -28,10 +32,11 @@ func planned(text string, now time.Time) candidate {
 	}, text)
 	text, container, _ := strings.Cut(text, "@")
 	name, leases, _ := strings.Cut(text, ":")
-	_, _ = fmt.Sscan(leases, &c.leases)
-	name, c.Group, _ = strings.Cut(name, "/")
-	c.Processor.Processor = estimator.Processor{Name: name, LeaseContainer: cosmosContainer(container)}
-	return c
+	d.last = &state.State{AttemptedAt: now.Add(-time.Minute)}
+	_, _ = fmt.Sscan(leases, &d.last.Memory.Partitions)
+	d.name, p.Group, _ = strings.Cut(name, "/")
+	p.Processor = estimator.Processor{Name: d.name, LeaseContainer: cosmosContainer(container)}
+	return d
 }
 
 func cosmosContainer(id string) cosmos.Container { return cosmos.Container{ID: id} }
@@ -68,21 +73,22 @@ func TestAPlanSaysWhatIsPolledHandedOverAndLeft(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			var some []candidate
+			var some []*subject
 			var all []Processor
 			for _, text := range strings.Fields(c.some) {
 				some = append(some, planned(text, now))
-				all = append(all, *some[len(some)-1].Processor)
+				all = append(all, *some[len(some)-1].processor)
 			}
-			plan := newPlan(newScope(c.mode, now, all), some, c.before, c.size, all)
+			due := c.before
+			shards := newScope(c.mode, now, all).plan(some, &due, c.size, all)
 			var got []string
-			for _, s := range plan.stages {
-				got = append(got, names[s])
+			for _, d := range some {
+				got = append(got, names[d.stage])
 			}
-			for _, s := range plan.shards {
+			for _, s := range shards {
 				got = append(got, "|")
-				for _, i := range s.members {
-					got = append(got, some[i].Name)
+				for _, d := range s.polls {
+					got = append(got, d.name)
 				}
 			}
 			if got := strings.Join(got, " "); got != c.want {
@@ -95,12 +101,11 @@ func TestAPlanSaysWhatIsPolledHandedOverAndLeft(t *testing.T) {
 func TestOfShardsThatNobodyTakesThePlanTakesTheOneThatHasWaitedTheLongest(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	some := []candidate{planned("a:9", now), planned("b:9", now), planned("c:9", now)}
+	some := []*subject{planned("a:9", now), planned("b:9", now), planned("c:9", now)}
 	some[1].last.AttemptedAt = now.Add(-time.Hour)
-	plan := newPlan(newScope(Mode{}, now, nil), some, 0, 10, nil)
-	plan.take(plan.shards, some)
-	if want := []stage{elsewhere, polling, elsewhere}; !slices.Equal(plan.stages, want) {
-		t.Errorf("got %v, want %v", plan.stages, want)
+	longest(newScope(Mode{}, now, nil).plan(some, new(int), 10, nil)).set(polling)
+	if got, want := []stage{some[0].stage, some[1].stage, some[2].stage}, []stage{elsewhere, polling, elsewhere}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -11,13 +11,13 @@ package poller
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/actions/throughput"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -64,14 +64,13 @@ type Poller struct {
 	Clock      *Clock // that Now reads; nil = the clocks are not compared
 	Log        *slog.Logger
 
-	refused  atomic.Pointer[state.Undelivered] // why the queue did not take the last event; nil = it did
-	known    knownSignals
-	polled   sync.Map    // when this process committed last, by name
-	leftover sync.Map    // names of processors whose leftover leases were logged
-	rivals   atomic.Bool // it was logged that another process polls
-	handed   sync.Map    // when a tick of this process handed a processor over last, by name
-	late     atomic.Bool // it was logged that shards are not polled in time
-	drained  atomic.Bool // the outbox of processors that are no longer configured is empty
+	refused atomic.Pointer[state.Undelivered] // why the queue did not take the last event; nil = it did
+	known   knownSignals
+	polled  sync.Map      // when this process committed last, by name
+	said    bounded.Notes // what was logged last, by what it is about
+	handed  sync.Map      // when a tick of this process handed a processor over last, by name
+	late    atomic.Bool   // it was logged that shards are not polled in time
+	drained atomic.Bool   // the outbox of processors that are no longer configured is empty
 }
 
 // Mode says what a tick does beyond measuring and deciding.
@@ -106,24 +105,15 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	scope := newScope(mode, start, p.Processors)
 	t := &tick{
 		Poller: p, scope: scope, budget: newBudget(p.Timeout, p.Ticks, scope.now), stopping: ctx,
-		deciding: newSlots(), store: newSlots(),
+		deciding: newSlots(), store: newSlots(), queue: newSlots(),
 	}
-	t.outbox = &outbox{tick: t, slots: newSlots()}
 	t.parts.Store(1)
 	if mode.Shard != nil {
 		t.parts.Store(int64(mode.Shard.Of))
 	}
 	working, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Timeout)
 	defer cancel()
-	if deadline, ok := ctx.Deadline(); ok {
-		working, cancel = context.WithDeadline(working, deadline)
-		defer cancel()
-	}
-	defer context.AfterFunc(ctx, func() {
-		if errors.Is(ctx.Err(), context.Canceled) {
-			time.AfterFunc(t.budget.drain, cancel)
-		}
-	})()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(t.budget.drain, cancel) })()
 	polls, groups := t.run(working)
 	t.provision(working, polls, groups)
 	return t.result(working, polls, groups)

@@ -31,27 +31,25 @@ const (
 	leastShardLife = 30 * time.Second
 )
 
-// handOver sends the shards of a plan to others. Of those that the queue does not take, this
-// process polls one.
-func (t *tick) handOver(ctx context.Context, p plan, some []candidate) {
-	if len(p.shards) == 0 {
+// handOver sends shards to others. Of those that the queue does not take, this process polls one.
+func (t *tick) handOver(ctx context.Context, shards []part) {
+	if len(shards) == 0 {
 		return
 	}
-	t.parts.Store(int64(len(p.shards) + 1))
-	errs := make([]error, len(p.shards))
-	newSlots().each(len(p.shards), func(i int) { errs[i] = t.sendShard(ctx, p.shards[i], some) })
+	t.parts.Store(int64(len(shards) + 1))
+	errs := make([]error, len(shards))
+	newSlots().each(len(shards), func(i int) { errs[i] = t.sendShard(ctx, shards[i]) })
 	var left []part
 	var failure error
 	late := 0
-	for i, s := range p.shards {
+	for i, s := range shards {
 		if errs[i] != nil {
 			left, failure = append(left, s), errs[i]
 			continue
 		}
-		t.handedOver.Add(int64(len(s.members)))
-		for _, member := range s.members {
-			c := some[member]
-			if before, ok := t.handed.Swap(c.Name, t.scope.now); ok && c.last.AttemptedAt.Before(before.(time.Time)) {
+		t.handedOver.Add(int64(len(s.polls)))
+		for _, d := range s.polls {
+			if before, ok := t.handed.Swap(d.name, t.scope.now); ok && d.last.AttemptedAt.Before(before.(time.Time)) {
 				late++
 			}
 		}
@@ -61,18 +59,18 @@ func (t *tick) handOver(ctx context.Context, p plan, some []candidate) {
 			"next", "see that the function shard runs, that it has enough instances, and that a shard takes less time than passes between two ticks")
 	}
 	if len(left) > 0 {
-		p.take(left, some)
+		longest(left).set(polling)
 		t.Log.Error("shards cannot be handed over: this process polls the one that has waited the longest, and the others wait for the next tick",
-			"shards", len(left), "of", len(p.shards), "error", failure.Error())
+			"shards", len(left), "of", len(shards), "error", failure.Error())
 	}
 }
 
 // sendShard hands a shard over. It lives until the next tick, which hands over again what was not
 // polled.
-func (t *tick) sendShard(ctx context.Context, p part, some []candidate) error {
-	s := Shard{Tick: t.scope.now, Of: int(t.parts.Load()), Names: make([]string, len(p.members))}
-	for i, member := range p.members {
-		s.Names[i] = some[member].Name
+func (t *tick) sendShard(ctx context.Context, p part) error {
+	s := Shard{Tick: t.scope.now, Of: int(t.parts.Load())}
+	for _, d := range p.polls {
+		s.Names = append(s.Names, d.name)
 	}
 	body, err := json.Marshal(s)
 	if err != nil {

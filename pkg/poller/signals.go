@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -31,19 +32,19 @@ const forgetAfter = 10 * time.Minute
 
 // knownSignals are what a process knows of its signal queues.
 type knownSignals struct {
-	idle    atomic.Bool // there are none, neither configured nor left
-	trouble sync.Map    // what is wrong with a queue and was said, by its name
-	emptied sync.Map    // names of left queues that this process has emptied
+	idle    atomic.Bool   // there are none, neither configured nor left
+	trouble bounded.Notes // what is wrong with a queue and was said
+	emptied sync.Map      // names of left queues that this process has emptied
 }
 
 // signalTurn keeps the signal queues in one tick; a nil one keeps none.
 type signalTurn struct {
 	*tick
-	slots     slots
-	namespace string        // where the queues are; "" = there can be none
-	queues    []string      // that are configured
-	begun     chan struct{} // closed once stored is known
-	stored    bool          // the configured queues are remembered
+	slots      slots
+	namespace  string        // where the queues are; "" = there can be none
+	queues     []string      // that are configured
+	begun      chan struct{} // closed once the next field is known
+	remembered bool          // the store has the configured queues
 }
 
 // beginSignals puts every configured signal queue into the store before a message is sent to it, so
@@ -66,7 +67,7 @@ func (t *tick) beginSignals(ctx context.Context) {
 	t.signals = s
 	t.finishing.Go(func() {
 		defer close(s.begun)
-		s.stored = s.remember(ctx)
+		s.remembered = s.remember(ctx)
 	})
 }
 
@@ -79,24 +80,18 @@ func (s *signalTurn) configured(q state.SignalQueue) bool {
 // left. It reports whether the configured ones are remembered.
 func (s *signalTurn) remember(ctx context.Context) bool {
 	var list, elsewhere []state.SignalQueue
-	change := func(stored *state.SignalQueues) (changed bool) {
+	err := rewrite(ctx, s.tick, state.SignalQueuesName, func(stored *state.SignalQueues) (changed bool) {
 		last := stored.Queues
 		list, elsewhere = s.next(last)
 		stored.Queues = list
 		return !slices.Equal(list, last)
-	}
-	err := rewrite(ctx, s.tick, state.SignalQueuesName, change)
-	if errors.Is(err, state.ErrConflict) { // another process wrote in between, as a rule the same
-		err = rewrite(ctx, s.tick, state.SignalQueuesName, change)
-	}
-	switch {
-	case errors.Is(err, state.ErrConflict):
-		return false
-	case err != nil:
-		s.say("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err)
+	})
+	if errors.Is(err, state.ErrConflict) { // another process writes as well, as a rule the same
 		return false
 	}
-	s.well("")
+	if s.say("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err); err != nil {
+		return false
+	}
 	s.known.idle.Store(len(list) == 0)
 	for _, q := range elsewhere {
 		s.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue, "next", "empty it, or delete it")
@@ -144,15 +139,11 @@ func (s *signalTurn) keep(ctx context.Context, d *subject, decided *state.State)
 	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil {
 		return
 	}
-	if <-s.begun; !s.stored {
+	if <-s.begun; !s.remembered {
 		return
 	}
 	err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal, *replicas) })
-	if err != nil {
-		s.say(d.signal, "a signal queue does not hold the count that was decided: it is tried again at the next tick", err, "processor", d.name, "replicas", *replicas)
-		return
-	}
-	s.well(d.signal)
+	s.say(d.signal, "a signal queue does not hold the count that was decided: it is tried again at the next tick", err, "processor", d.name, "replicas", *replicas)
 }
 
 func (s *signalTurn) empty(ctx context.Context, queue string) {
@@ -160,13 +151,11 @@ func (s *signalTurn) empty(ctx context.Context, queue string) {
 		return
 	}
 	err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Empty(ctx, queue) })
-	if err != nil {
-		s.say(queue, "a signal queue that nothing names any more cannot be emptied: what scales by it keeps its replicas; it is tried again at the next tick", err)
+	if s.say(queue, "a signal queue that nothing names any more cannot be emptied: what scales by it keeps its replicas; it is tried again at the next tick", err); err != nil {
 		s.known.emptied.Delete(queue)
-		return
+	} else {
+		s.known.emptied.Store(queue, nil)
 	}
-	s.known.emptied.Store(queue, nil)
-	s.well(queue)
 }
 
 // do does something with a signal queue, within its share of the tick.
@@ -180,15 +169,12 @@ func (s *signalTurn) do(ctx context.Context, do func(context.Context) error) (er
 	return err
 }
 
-// say logs what is wrong with a queue, unless that was logged already.
+// say logs what is wrong with a queue, and that nothing is any more, each once.
 func (s *signalTurn) say(queue, message string, err error, attributes ...any) {
-	if said, _ := s.known.trouble.Swap(queue, err.Error()); said != err.Error() {
+	switch {
+	case err != nil && s.known.trouble.News(queue, err.Error()):
 		s.Log.Error(message, append(attributes, "queue", queue, "error", err.Error())...)
-	}
-}
-
-func (s *signalTurn) well(queue string) {
-	if _, troubled := s.known.trouble.LoadAndDelete(queue); troubled && queue != "" {
+	case err == nil && s.known.trouble.News(queue, "") && queue != "":
 		s.Log.Info("a signal queue holds the right count again", "queue", queue)
 	}
 }

@@ -36,16 +36,15 @@ type subject struct {
 	err    error        // why it could not be loaded, decided or committed
 	left   int          // events that stay in the outbox
 
-	saw, sees []sight // of the last poll, and of this one
-}
+	saw, sees []sight // of the State that was loaded, and of the one that is stored now
 
-// poll is one processor in the course of a tick.
-type poll struct {
-	subject
-	processor *Processor
+	processor *Processor    // nil of a group, which has none of the fields below
 	told      chan struct{} // closed once asks is known
 	asks      ask
 }
+
+// leases is how many leases the processor had at its last poll, at least 1.
+func (d *subject) leases() int { return max(1, d.last.Memory.Partitions, d.stored.Leases()) }
 
 // ask is what a processor asks for at its last poll, of this tick if it is polled: its group needs
 // that, and so do the containers that follow it.
@@ -61,7 +60,7 @@ type ask struct {
 }
 
 // tell notes what the processor asks for by a State.
-func (d *poll) tell(s *state.State) {
+func (d *subject) tell(s *state.State) {
 	d.asks = ask{
 		stage: min(d.stage, polling), unread: d.err != nil,
 		Member: state.Member{Processor: d.name, Replicas: s.Memory.Replicas, Active: s.Memory.Active, Totals: s.Totals()},
@@ -99,7 +98,7 @@ func (t *tick) following(d *subject) *state.State {
 	}
 	if before, ok := t.polled.Load(d.name); ok && last.Poller != "" && last.Poller != t.ID && now.Sub(before.(time.Time)).Abs() < rivalWithin {
 		s.Rival = &state.Rival{Poller: last.Poller, Time: now}
-		if !t.rivals.Swap(true) {
+		if t.said.News("rival", "polls") {
 			t.Log.Warn("another process polls into the same state: both spend request units, and each drops results of the other", "processor", d.name, "other", last.Poller, "next", "end one of the two, or give each a state of its own in FEEDSCALE_STATE")
 		}
 	}

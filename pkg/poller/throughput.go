@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -9,16 +10,8 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// beginThroughput begins the turn of the containers whose throughput follows processors. A shard
-// has none.
-func (t *tick) beginThroughput(ctx context.Context) {
-	if t.Throughput != nil && t.scope.Shard == nil {
-		t.containers = t.Throughput.Begin(ctx, t.scope.now)
-	}
-}
-
 // follow adds to the State of a processor what its containers need.
-func (t *tick) follow(d *poll) {
+func (t *tick) follow(d *subject) {
 	if t.containers == nil {
 		return
 	}
@@ -32,14 +25,12 @@ func (t *tick) follow(d *poll) {
 
 // followGroup adds to the State of a group what the containers of its members need for what it
 // decided.
-func (t *tick) followGroup(d *subject, members []*poll) {
+func (t *tick) followGroup(d *subject, members []*subject) {
 	if t.containers == nil {
 		return
 	}
 	for _, m := range members {
-		containers, _ := t.containers.Follow(m.name, throughput.Want{
-			Replicas: d.next.Memory.Replicas, Paused: m.processor.Policy.Paused, PerReplica: m.asks.perReplica,
-		}, m.asks.containers)
+		containers, _ := t.containers.Follow(m.name, m.want(d.next.Memory.Replicas), m.asks.containers)
 		for _, c := range containers {
 			if !slices.ContainsFunc(d.next.Containers, c.Same) {
 				d.next.Containers = append(d.next.Containers, c)
@@ -50,7 +41,7 @@ func (t *tick) followGroup(d *subject, members []*poll) {
 
 // provision has the containers follow what the tick decided, and puts what became of them into its
 // result. A dry run changes no container.
-func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) {
+func (t *tick) provision(ctx context.Context, polls []*subject, groups []*subject) {
 	if t.containers == nil || t.stopping.Err() != nil {
 		return
 	}
@@ -66,19 +57,18 @@ func (t *tick) provision(ctx context.Context, polls []*poll, groups []*subject) 
 	}
 }
 
+// want is what a processor asks its containers for, with the replicas that it or its group gets.
+func (d *subject) want(replicas *int) throughput.Want {
+	return throughput.Want{Replicas: replicas, Paused: d.processor.Policy.Paused, PerReplica: d.asks.perReplica}
+}
+
 // wants is what each processor asks for; of a member, what its group asks for.
-func wants(polls []*poll, groups []*subject) map[string]throughput.Want {
+func wants(polls []*subject, groups []*subject) map[string]throughput.Want {
 	all := make(map[string]throughput.Want, len(polls))
 	for _, d := range polls {
-		w := throughput.Want{Replicas: d.asks.Replicas, Paused: d.processor.Policy.Paused, PerReplica: d.asks.perReplica}
-		for _, g := range groups {
-			switch {
-			case g.name != d.processor.Group:
-			case g.stage.polled():
-				w.Replicas = g.next.Memory.Replicas
-			default:
-				w.Replicas = g.last.Memory.Replicas
-			}
+		w := d.want(d.asks.Replicas)
+		if i := slices.IndexFunc(groups, func(g *subject) bool { return g.name == d.processor.Group }); i >= 0 {
+			w.Replicas = cmp.Or(groups[i].next, groups[i].last).Memory.Replicas
 		}
 		if d.err != nil {
 			w.Replicas = nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,9 +33,11 @@ type tick struct {
 	finishing  sync.WaitGroup
 	deciding   slots // what is measured waits for one, so that it does not pile up before a slow store
 	store      slots
-	outbox     *outbox
+	queue      slots
+	mute       atomic.Bool      // the queue gave no answer
+	tooLarge   atomic.Int64     // events that were dropped for their size
 	signals    *signalTurn      // nil = there is no signal queue to keep
-	containers *throughput.Turn // nil = no container follows
+	containers *throughput.Turn // nil = no container follows, as in a shard
 	parts      atomic.Int64     // that the tick is polled in
 	handedOver atomic.Int64     // processors in shards that the queue took
 }
@@ -42,13 +45,15 @@ type tick struct {
 // run loads the states side by side, and plans and measures what is loaded in waves: one if the
 // store answers, and another for each row that hung. Each group is decided after the last of its
 // members.
-func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
+func (t *tick) run(ctx context.Context) ([]*subject, []*subject) {
 	t.beginSignals(ctx)
-	t.beginThroughput(ctx)
-	polls := make([]*poll, 0, len(t.Processors))
+	if t.Throughput != nil && t.scope.Shard == nil {
+		t.containers = t.Throughput.Begin(ctx, t.scope.now)
+	}
+	polls := make([]*subject, 0, len(t.Processors))
 	for i := range t.Processors {
 		if p := &t.Processors[i]; t.scope.concerns(*p) {
-			polls = append(polls, &poll{subject: subject{name: p.Name, target: p.Target, signal: p.SignalQueue}, processor: p, told: make(chan struct{})})
+			polls = append(polls, &subject{name: p.Name, target: p.Target, signal: p.SignalQueue, processor: p, told: make(chan struct{})})
 		}
 	}
 	groups := make([]*subject, 0, len(t.Groups))
@@ -58,35 +63,26 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 		}
 		d := &subject{name: g.Name, target: g.Target, signal: g.SignalQueue}
 		groups = append(groups, d)
-		members := slices.DeleteFunc(slices.Clone(polls), func(m *poll) bool { return m.processor.Group != g.Name })
+		members := slices.DeleteFunc(slices.Clone(polls), func(m *subject) bool { return m.processor.Group != g.Name })
 		t.finishing.Go(func() { t.decideGroup(ctx, g, d, members) })
 	}
-	loaded := make(chan int)
+	loaded := make(chan *subject)
 	go func() {
 		t.store.each(len(polls), func(i int) {
-			t.load(ctx, &polls[i].subject)
-			loaded <- i
+			t.load(ctx, polls[i])
+			loaded <- polls[i]
 		})
 		close(loaded)
 	}()
 	var waves sync.WaitGroup
-	leases := 0 // of all that were planned to be polled
+	due := 0 // leases of all that were planned to be polled
 	for more := true; more; {
-		var indexes []int
-		indexes, more = collect(loaded)
-		slices.Sort(indexes)
-		wave, some := make([]*poll, len(indexes)), make([]candidate, len(indexes))
-		for i, at := range indexes {
-			d := polls[at]
-			wave[i], some[i] = d, candidate{d.processor, d.last, d.stored.Complete(), max(1, d.last.Memory.Partitions, d.stored.Leases()), d.err != nil}
-		}
-		plan := newPlan(t.scope, some, leases, t.ShardSize, t.Processors)
-		leases = plan.leases
+		var wave []*subject
+		wave, more = collect(loaded)
+		slices.SortFunc(wave, func(a, b *subject) int { return strings.Compare(a.name, b.name) })
+		shards := t.scope.plan(wave, &due, t.ShardSize, t.Processors)
 		waves.Go(func() {
-			t.handOver(ctx, plan, some)
-			for i, d := range wave {
-				d.stage = plan.stages[i]
-			}
+			t.handOver(ctx, shards)
 			t.measure(ctx, wave)
 		})
 	}
@@ -96,15 +92,15 @@ func (t *tick) run(ctx context.Context) ([]*poll, []*subject) {
 }
 
 // collect receives until nothing has come for a while. more is false if loaded is closed.
-func collect(loaded <-chan int) (wave []int, more bool) {
-	i, more := <-loaded
+func collect(loaded <-chan *subject) (wave []*subject, more bool) {
+	d, more := <-loaded
 	idle := time.NewTimer(waveAfter)
 	defer idle.Stop()
 	for more {
-		wave = append(wave, i)
+		wave = append(wave, d)
 		idle.Reset(waveAfter)
 		select {
-		case i, more = <-loaded:
+		case d, more = <-loaded:
 		case <-idle.C:
 			return wave, true
 		}
@@ -120,6 +116,7 @@ func (t *tick) load(ctx context.Context, d *subject) {
 	waited()
 	d.last = d.stored.Head()
 	d.saw = sightsOf(d.last)
+	d.sees = d.saw
 	t.sayUnread(d)
 }
 
@@ -157,8 +154,8 @@ func (t *tick) decode(d *subject) bool {
 }
 
 // measure measures the processors of a wave that are due, and finishes each as soon as it is known.
-func (t *tick) measure(ctx context.Context, wave []*poll) {
-	var due []*poll
+func (t *tick) measure(ctx context.Context, wave []*subject) {
+	var due []*subject
 	var processors []estimator.Processor
 	for _, d := range wave {
 		if d.stage.polled() {
@@ -171,7 +168,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 			p.Account.Until(t.budget.reads, t.Now())
 			p.LeaseAccount.Until(t.budget.reads, t.Now())
 			p.Last = func() changefeed.ProcessorLag {
-				if !t.decode(&d.subject) {
+				if !t.decode(d) {
 					return changefeed.ProcessorLag{}
 				}
 				return d.last.Lag
@@ -182,7 +179,7 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 		default:
 			t.lookAt(d)
 			if d.stage == resting {
-				t.finishing.Go(func() { t.rest(ctx, &d.subject) })
+				t.finishing.Go(func() { t.rest(ctx, d) })
 			}
 		}
 	}
@@ -209,16 +206,16 @@ func (t *tick) measure(ctx context.Context, wave []*poll) {
 
 // lookAt tells what a processor that is not polled here asks for, if its group or a container needs
 // that.
-func (t *tick) lookAt(d *poll) {
+func (t *tick) lookAt(d *subject) {
 	if d.processor.Group != "" || d.processor.Throughput {
-		t.decode(&d.subject)
+		t.decode(d)
 	}
 	d.tell(d.last)
 	d.last = d.stored.Head()
 }
 
 // failed closes a poll whose state could not be loaded.
-func (t *tick) failed(d *poll) {
+func (t *tick) failed(d *subject) {
 	d.stage = unread
 	d.next = &state.State{Processor: d.name, Group: d.processor.Group, AttemptedAt: t.scope.now, Lag: changefeed.ProcessorLag{Time: t.scope.now, Error: d.err.Error()}}
 	d.tell(d.next)
@@ -227,23 +224,23 @@ func (t *tick) failed(d *poll) {
 
 // finish decides, commits and publishes. It gives its slot back after the commit, however long the
 // broker takes, and drops what it holds of each lease as soon as nothing needs it.
-func (t *tick) finish(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
+func (t *tick) finish(ctx context.Context, d *subject, lag changefeed.ProcessorLag) {
 	t.decide(ctx, d, lag)
 	<-t.deciding
-	t.deliver(ctx, &d.subject)
+	t.deliver(ctx, d)
 	d.stored, d.last = state.Entry{}, nil
 	if t.scope.Brief {
 		d.next = nil
 	}
 }
 
-func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag) {
+func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorLag) {
 	if t.stopping.Err() != nil && !lag.Complete() {
 		d.stage = dropped
 		d.tell(d.last)
 		return
 	}
-	if !t.decode(&d.subject) {
+	if !t.decode(d) {
 		t.failed(d)
 		return
 	}
@@ -256,7 +253,7 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	last.Lag.Partitions = nil // the first of what there may be much of
 	lag, healthy := health.Assess(health.Input{Now: now, Lag: lag, Policy: d.processor.Policy.Health, Asked: last.Memory.Asked, Memory: last.Health})
 	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
-	d.stage, d.next = decided, t.following(&d.subject)
+	d.stage, d.next = decided, t.following(d)
 	lag.Causes = append(lag.Causes, t.Clock.causes()...)
 	changefeed.DateCauses(lag.Causes, last.Lag.Causes, now)
 	d.next.Lag, d.next.Health, d.next.Decision, d.next.Memory = lag, healthy, outcome.Decision, outcome.Memory
@@ -269,35 +266,46 @@ func (t *tick) decide(ctx context.Context, d *poll, lag changefeed.ProcessorLag)
 	}
 	t.follow(d)
 	t.say(d.name, &last.Lag, before, lag)
-	t.emit(&d.subject, state.Observation{
+	t.emit(d, state.Observation{
 		Since: last.AttemptedAt, LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
 		Due: due, Hour: last.Hour,
 	})
 	last.Forget()
 	d.tell(d.next)
 	t.scope.Progress(d.name, true)
-	t.commit(ctx, &d.subject)
+	t.commit(ctx, d)
 	t.scope.Each(*d.next)
 	if d.next.Forget(); t.scope.Brief {
 		d.next.Lag.Partitions = nil
 	}
 }
 
-// deliver does what follows a commit.
+// deliver does what follows a commit. After a conflict the faster tick does that, since this one does not know
+// its decision.
 func (t *tick) deliver(ctx context.Context, d *subject) {
-	if d.stage == committed && t.stopping.Err() == nil {
-		t.outbox.publish(ctx, d)
-		t.signals.keep(ctx, d, d.next)
-		t.prune(ctx, d)
+	if d.stage != committed || t.stopping.Err() != nil {
+		return
 	}
+	waiting := d.stored.Outbox
+	if d.event != nil {
+		waiting = append(waiting, *d.event)
+	}
+	d.left = t.publish(ctx, waiting)
+	t.signals.keep(ctx, d, d.next)
+	t.prune(ctx, d)
 }
 
-// rest is what a tick does for a subject that is not due.
+// rest is what a tick does for a subject that is not due. If events of it wait, its state is read again first,
+// since another process may have decided anew.
 func (t *tick) rest(ctx context.Context, d *subject) {
-	if d.err == nil {
-		t.outbox.publishPending(ctx, d)
-		t.signals.keep(ctx, d, d.last)
+	if d.err == nil && len(d.stored.Outbox) > 0 && !t.scope.DryRun && t.stopping.Err() == nil {
+		if t.load(ctx, d); d.err != nil {
+			d.left = 1
+		} else {
+			d.left = t.publish(ctx, d.stored.Outbox)
+		}
 	}
+	t.signals.keep(ctx, d, d.last)
 }
 
 // emit records what was decided in the history, and makes an event of it if one is due.
@@ -359,13 +367,12 @@ func (p *Poller) prune(ctx context.Context, d *subject) {
 }
 
 // result tells what became of the subjects, and publishes what removed ones have left.
-func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (report.Tick, error) {
+func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) (report.Tick, error) {
 	var result report.Tick
 	var due, failed, unknown, leases int
 	var failure error
-	subjects := groups
 	for _, d := range polls {
-		if subjects = append(subjects, &d.subject); !d.stage.polled() {
+		if !d.stage.polled() {
 			continue
 		}
 		due++
@@ -386,16 +393,19 @@ func (t *tick) result(ctx context.Context, polls []*poll, groups []*subject) (re
 			result.Groups = append(result.Groups, *d.next)
 		}
 	}
-	for _, d := range subjects {
+	subjects := slices.Concat(polls, groups)
+	configured := make([]string, len(subjects))
+	for i, d := range subjects {
+		configured[i] = d.name
 		if result.Unpublished += d.left; d.stage.polled() && d.err != nil {
 			result.Uncommitted++
 		}
 	}
 	if !t.scope.DryRun && t.scope.Shard == nil {
-		result.Unpublished += t.outbox.publishOrphans(ctx)
+		result.Unpublished += t.publishOrphans(ctx, configured)
 	}
 	t.compareClocks(polls)
-	result.TooLarge = int(t.outbox.tooLarge.Load())
+	result.TooLarge = int(t.tooLarge.Load())
 	result.Longest = t.took.Longest()
 	if t.scope.DryRun {
 		return result, nil

@@ -20,7 +20,6 @@ type Entry struct {
 
 	head    head
 	encoded []byte // the State with its leases; nil if head has them
-	explain func(error) error
 }
 
 // NewEntry returns an Entry of a State that is not encoded.
@@ -28,12 +27,10 @@ func NewEntry(s State, version Version, outbox ...Event) Entry {
 	return Entry{Version: version, Outbox: outbox, head: head{State: s}}
 }
 
-// Decode returns the Entry of an encoded State, which the caller must not change any more. explain makes the
-// error of Entry.State: it names the store and the processor. The error of Decode wraps ErrNewer if the
-// format is newer than this release's.
-func Decode(encoded []byte, explain func(error) error) (Entry, error) {
-	s := Entry{explain: explain}
-	err := read(encoded, func(d *json.Decoder) error { return d.Decode(&s.head) })
+// Decode returns the Entry of an encoded State, which the caller must not change any more. The error wraps
+// ErrNewer if the format is newer than this release's.
+func Decode(encoded []byte) (s Entry, err error) {
+	err = read(encoded, func(d *json.Decoder) error { return d.Decode(&s.head) })
 	if s.head.Format > Format {
 		return Entry{}, fmt.Errorf("%w, in format %d of states, and this release reads up to %d: run that release again, or a later one; or delete this state, which forgets what was decided", ErrNewer, s.head.Format, Format)
 	}
@@ -70,7 +67,7 @@ func (s *Entry) Complete() bool {
 	return s.head.Complete
 }
 
-// State decodes the State. The caller may change it.
+// State decodes the State. The caller may change it. The error says what to do.
 func (s *Entry) State() (State, error) {
 	if s.encoded == nil {
 		return s.head.State, nil
@@ -89,7 +86,7 @@ func (s *Entry) State() (State, error) {
 		return nil
 	})
 	if err != nil {
-		return State{}, s.explain(err)
+		return State{}, fmt.Errorf("the stored state of %q cannot be read (%w): delete it, or use another one in FEEDSCALE_STATE", first.Processor, err)
 	}
 	return first.State, nil
 }

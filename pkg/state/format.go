@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -58,9 +59,8 @@ func Encode(s State, plain, most int) ([]byte, error) {
 	first.Lag.Partitions, first.Health, first.Memory.Sizing.Partitions = nil, nil, nil
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	if err := encoder.Encode(first); err != nil {
-		return nil, err
-	}
+	failed := encoder.Encode(first)
+	put := func(l line) { failed = cmp.Or(failed, encoder.Encode(l)) }
 	for i := range partitions {
 		l := line{Partition: &partitions[i]}
 		if p, ok := progress[partitions[i].Lease]; ok {
@@ -69,17 +69,13 @@ func Encode(s State, plain, most int) ([]byte, error) {
 		if f, ok := flows[partitions[i].Lease]; ok {
 			l.follow(f, s.Lag.Time)
 		}
-		if err := encoder.Encode(l); err != nil {
-			return nil, err
-		}
+		put(l)
 	}
 	for _, lease := range others {
-		if err := encoder.Encode(line{Lease: lease, Progress: new(progress[lease])}); err != nil {
-			return nil, err
-		}
+		put(line{Lease: lease, Progress: new(progress[lease])})
 	}
-	if text.Len() <= plain {
-		return text.Bytes(), nil
+	if failed != nil || text.Len() <= plain {
+		return text.Bytes(), failed
 	}
 	fast := fastWriters.Get().(*gzip.Writer)
 	defer fastWriters.Put(fast)
@@ -123,13 +119,26 @@ func (s *State) others() (leases []string) {
 
 // remember adds the progress of the partition, which was measured at a time.
 func (l *line) remember(p health.Progress, at time.Time) {
-	stated := l.stated(at)
-	l.Same = p.Position == stated.Position && p.Time.Equal(stated.Time) && p.SessionLSN == stated.SessionLSN && p.CheckpointLSN == stated.CheckpointLSN &&
-		equal(p.Lag, stated.Lag) && p.Pending == stated.Pending && p.Owner == stated.Owner && p.LeaseTime.Equal(stated.LeaseTime)
-	if l.Same {
-		p.Position, p.Time, p.SessionLSN, p.CheckpointLSN, p.Lag, p.Pending, p.Owner, p.LeaseTime = "", time.Time{}, 0, 0, nil, false, "", time.Time{}
+	stated := restated(p, l.stated(at))
+	if l.Same = reflect.DeepEqual(&p, &stated); l.Same {
+		p = restated(p, health.Progress{})
 	}
 	l.Progress = &p
+}
+
+// progress returns what remember was given.
+func (l *line) progress(at time.Time) health.Progress {
+	if l.Same {
+		return restated(*l.Progress, l.stated(at))
+	}
+	return *l.Progress
+}
+
+// restated returns p with what another one has of the fields that a partition states.
+func restated(p, by health.Progress) health.Progress {
+	p.Position, p.Time, p.SessionLSN, p.CheckpointLSN = by.Position, by.Time, by.SessionLSN, by.CheckpointLSN
+	p.Lag, p.Pending, p.Owner, p.LeaseTime = by.Lag, by.Pending, by.Owner, by.LeaseTime
+	return p
 }
 
 // follow adds the flow of the partition, which was measured at a time. It omits what the partition says, so
@@ -157,8 +166,6 @@ func rounded(x float64) float64 {
 	return y
 }
 
-func equal(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
-
 // stated returns what the partition, measured at a time, says of its progress.
 func (l *line) stated(at time.Time) health.Progress {
 	p := l.Partition
@@ -170,17 +177,6 @@ func (l *line) stated(at time.Time) health.Progress {
 		stated.CheckpointLSN = *p.CheckpointLSN
 	}
 	return stated
-}
-
-// progress returns what remember was given.
-func (l *line) progress(at time.Time) health.Progress {
-	p := *l.Progress
-	if l.Same {
-		stated := l.stated(at)
-		p.Position, p.Time, p.SessionLSN, p.CheckpointLSN = stated.Position, stated.Time, stated.SessionLSN, stated.CheckpointLSN
-		p.Lag, p.Pending, p.Owner, p.LeaseTime = stated.Lag, stated.Pending, stated.Owner, stated.LeaseTime
-	}
-	return p
 }
 
 var gunzips = sync.Pool{New: func() any { return new(gzip.Reader) }}

@@ -56,7 +56,7 @@ func remembered(leases int) state.State {
 // decoded is what an encoded State has, at once and when it is decoded.
 func decoded(t *testing.T, encoded []byte) (state.Entry, state.State) {
 	t.Helper()
-	stored, err := state.Decode(encoded, func(err error) error { return err })
+	stored, err := state.Decode(encoded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestAStateThatIsNotWholeIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		for cut := 0; cut < len(whole)-1; cut += 1 + cut%7 {
-			stored, err := state.Decode(whole[:cut], func(err error) error { return err })
+			stored, err := state.Decode(whole[:cut])
 			if err == nil {
 				_, err = stored.State()
 			}
@@ -155,28 +155,22 @@ func TestAStateThatIsNotWholeIsAnError(t *testing.T) {
 			}
 		}
 	}
-	told := errors.New("told")
 	whole, _ := state.Encode(remembered(3), 1<<20, 0)
-	stored, err := state.Decode(whole[:len(whole)-20], func(err error) error {
-		if !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Error(err)
-		}
-		return told
-	})
+	stored, err := state.Decode(whole[:len(whole)-20])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stored.State(); !errors.Is(err, told) {
-		t.Errorf("got %v", err)
+	if _, err := stored.State(); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), `"orders"`) || !strings.Contains(err.Error(), "delete it") {
+		t.Errorf("got %v, want an error that names the processor and says what to do", err)
 	}
 	zipped, _ := state.Encode(remembered(3), 0, 1<<20)
 	zipped[len(zipped)-5] ^= 1 // in the checksum
-	if stored, err := state.Decode(zipped, func(error) error { return told }); err == nil {
-		if _, err = stored.State(); !errors.Is(err, told) {
+	if stored, err := state.Decode(zipped); err == nil {
+		if _, err = stored.State(); err == nil || !strings.Contains(err.Error(), `"orders"`) {
 			t.Errorf("a wrong checksum: %v", err)
 		}
 	}
-	if _, err := state.Decode([]byte(strings.Replace(string(whole), `"format":2`, `"format":3`, 1)), nil); !errors.Is(err, state.ErrNewer) {
+	if _, err := state.Decode([]byte(strings.Replace(string(whole), `"format":2`, `"format":3`, 1))); !errors.Is(err, state.ErrNewer) {
 		t.Errorf("a newer format: %v", err)
 	}
 }

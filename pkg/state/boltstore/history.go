@@ -14,19 +14,19 @@ import (
 
 // History implements state.Store.
 func (s *Store) History(ctx context.Context, processor string, from, to time.Time) ([]state.Sample, error) {
-	return between(ctx, s, historyOf, processor, from, to, func(s state.Sample) time.Time { return s.Time })
+	return between[state.Sample](ctx, s, historyOf, processor, from, to)
 }
 
 // Summaries implements state.Store.
 func (s *Store) Summaries(ctx context.Context, processor string, from, to time.Time) ([]state.Summary, error) {
-	return between(ctx, s, summariesOf, processor, from, to, func(s state.Summary) time.Time { return s.Hour })
+	return between[state.Summary](ctx, s, summariesOf, processor, from, to)
 }
 
 func historyOf(tx *bolt.Tx) *bolt.Bucket   { return tx.Bucket(historyBucket) }
 func summariesOf(tx *bolt.Tx) *bolt.Bucket { return historyOf(tx).Bucket(summariesBucket) }
 
-// between returns what a bucket has of a processor with from <= time < to, by the time of each.
-func between[T any](ctx context.Context, s *Store, bucket func(*bolt.Tx) *bolt.Bucket, processor string, from, to time.Time, timeOf func(T) time.Time) (found []T, err error) {
+// between returns what a bucket has of a processor with from <= time < to, by time.
+func between[T state.Dated](ctx context.Context, s *Store, bucket func(*bolt.Tx) *bolt.Bucket, processor string, from, to time.Time) (found []T, err error) {
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		prefix, cursor := keyPrefix(processor), bucket(tx).Cursor()
 		for key, value := cursor.Seek(sampleKey(processor, from)); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {
@@ -34,7 +34,7 @@ func between[T any](ctx context.Context, s *Store, bucket func(*bolt.Tx) *bolt.B
 			if err := json.Unmarshal(value, &one); err != nil {
 				return fmt.Errorf("read the sample of the history under the key %q: %w", key, err)
 			}
-			switch at := timeOf(one); {
+			switch at := one.At(); {
 			case !bytes.Equal(key, sampleKey(processor, at)):
 				return fmt.Errorf("the history has a sample of %s under the key %q", at, key)
 			case !at.Before(to):

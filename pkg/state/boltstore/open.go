@@ -1,15 +1,22 @@
 package boltstore
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // ErrInUse is returned by Open if another process has the file open.
@@ -66,30 +73,18 @@ func open(path string, wait time.Duration) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, err
 	}
-	var file *os.File
-	options := bolt.Options{
-		Timeout: wait,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			opened, err := os.OpenFile(name, flag, mode)
-			file = opened
-			return opened, err
-		},
-	}
 	var db *bolt.DB
 	err := guard(func() (err error) {
-		db, err = bolt.Open(path, 0o600, &options)
-		return err
+		if db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: wait}); err != nil {
+			return err
+		}
+		db.MaxBatchDelay = batchDelay
+		return prepare(db)
 	})
-	if err != nil {
-		_ = file.Close() // after a panic of bbolt the file is still open and locked
-		return nil, err
-	}
-	db.MaxBatchDelay = batchDelay
-	if err := guard(func() error { return prepare(db) }); err != nil {
+	if err != nil && db != nil {
 		_ = db.Close() // err is the reason
-		return nil, err
 	}
-	return &Store{db: db}, nil
+	return &Store{db}, err
 }
 
 // prepare checks that the file is an undamaged state file before it writes to it.
@@ -106,4 +101,72 @@ func prepare(db *bolt.DB) error {
 		_, err := tx.Bucket(historyBucket).CreateBucketIfNotExists(summariesBucket)
 		return err
 	})
+}
+
+// guard turns each failure of bbolt on a damaged file into ErrDamaged: its errors, its panics, and the
+// memory fault on a file that ends too early, which would otherwise end the process.
+func guard(use func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if reason := recover(); reason != nil {
+			if _, fault := reason.(runtime.Error); fault {
+				reason = "its pages name others that it does not have"
+			}
+			err = fmt.Errorf("%w: %v", ErrDamaged, reason)
+		}
+	}()
+	err = use()
+	var refusal syscall.Errno // of the operating system, whatever is in the file
+	if err == nil || errors.As(err, &refusal) || errors.Is(err, bolterrors.ErrTimeout) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
+}
+
+// check reads the whole file except the content of the history, so that damage is found before it is used.
+// Call it within guard.
+func check(tx *bolt.Tx) error {
+	info, err := os.Stat(tx.DB().Path())
+	if err != nil {
+		return err
+	}
+	if info.Size() < tx.Size() {
+		return fmt.Errorf("it ends after %d of %d bytes", info.Size(), tx.Size())
+	}
+	if err := tx.ForEach(checkBucket); err != nil {
+		return err
+	}
+	// This comes last: it reads in another goroutine, which guard does not cover.
+	var first error
+	for err := range tx.Check() { // to the end, or its goroutine would leak
+		first = cmp.Or(first, err)
+	}
+	return first
+}
+
+func checkBucket(name []byte, bucket *bolt.Bucket) error {
+	switch {
+	case bytes.Equal(name, statesBucket):
+		return bucket.ForEach(func(processor, value []byte) error {
+			if state.IsDocument(string(processor)) {
+				return nil // Document.Decode reports what cannot be read
+			}
+			// The State of a newer release is no damage: Load refuses it alone.
+			stored, err := readState(value)
+			if err == nil {
+				_, err = stored.State()
+			}
+			if err != nil && !errors.Is(err, state.ErrNewer) {
+				return fmt.Errorf("processor %q: %w", processor, err)
+			}
+			return nil
+		})
+	case bytes.Equal(name, outboxBucket):
+		_, err := outbox(bucket.Tx(), nil)
+		return err
+	case bytes.Equal(name, historyBucket):
+		return nil // reading a week of samples takes long, and no decision depends on them; History reports what it cannot read
+	default:
+		return fmt.Errorf("it holds %q, which this version of feedscale does not write", name)
+	}
 }

@@ -13,9 +13,12 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -56,22 +59,10 @@ func (s *Store) batch(ctx context.Context, write func(*bolt.Tx) error) error {
 func (s *Store) Load(ctx context.Context, processor string) (state.Entry, error) {
 	var loaded state.Entry
 	err := s.view(ctx, func(tx *bolt.Tx) (err error) {
-		loaded, err = readState(tx.Bucket(statesBucket).Get([]byte(processor)), func(err error) error {
-			return s.failed("load", processor, err)
-		})
-		if err != nil {
-			return err
+		if loaded, err = readState(tx.Bucket(statesBucket).Get([]byte(processor))); err == nil {
+			loaded.Outbox, err = outbox(tx, keyPrefix(processor))
 		}
-		prefix := keyPrefix(processor)
-		cursor := tx.Bucket(outboxBucket).Cursor()
-		for key, body := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, body = cursor.Next() {
-			event, err := readEvent(key, body)
-			if err != nil {
-				return err
-			}
-			loaded.Outbox = append(loaded.Outbox, event)
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return state.Entry{}, s.failed("load", processor, err)
@@ -172,19 +163,26 @@ func (s *Store) Put(ctx context.Context, d state.Document) (version state.Versio
 }
 
 // Outbox implements state.Store.
-func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, error) {
-	var events []state.Event
-	err := s.view(ctx, func(tx *bolt.Tx) error {
-		return tx.Bucket(outboxBucket).ForEach(func(key, body []byte) error {
-			event, err := readEvent(key, body)
-			if err == nil && !slices.Contains(except, event.Processor) {
-				events = append(events, event)
-			}
-			return err
-		})
+func (s *Store) Outbox(ctx context.Context, except []string) (events []state.Event, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		events, err = outbox(tx, nil)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("state file %s: read the outbox: %w", s.db.Path(), err)
+	}
+	return slices.DeleteFunc(events, func(e state.Event) bool { return slices.Contains(except, e.Processor) }), nil
+}
+
+// outbox reads the events whose keys have a prefix.
+func outbox(tx *bolt.Tx, prefix []byte) (events []state.Event, err error) {
+	cursor := tx.Bucket(outboxBucket).Cursor()
+	for key, body := cursor.Seek(prefix); key != nil && bytes.HasPrefix(key, prefix); key, body = cursor.Next() {
+		event, err := readEvent(key, body)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, event)
 	}
 	return events, nil
 }
@@ -217,4 +215,65 @@ func (s *Store) failed(what, processor string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("state file %s: %s of processor %q: %w", s.db.Path(), what, processor, err)
+}
+
+// numberBytes is the size of the version in front of a State, and of the sequence or time at the
+// end of a key. All are big-endian, so that bbolt sorts them as numbers.
+const numberBytes = 8
+
+// A value of the states bucket is its version, which increases with every commit to the file, and the
+// encoded State.
+func versionOf(number uint64) state.Version { return state.Version(strconv.FormatUint(number, 10)) }
+
+// readVersion returns the version in a value of the states bucket; "" if there is no value.
+func readVersion(value []byte) (state.Version, error) {
+	if value == nil {
+		return "", nil
+	}
+	if len(value) < numberBytes {
+		return "", errors.New("the stored state is cut off")
+	}
+	return versionOf(binary.BigEndian.Uint64(value)), nil
+}
+
+// readState returns what is in a value of the states bucket; the zero Entry if there is no value. It copies
+// the value, since bbolt's memory must not be used after the transaction.
+func readState(value []byte) (state.Entry, error) {
+	version, err := readVersion(value)
+	if err != nil || version == "" {
+		return state.Entry{}, err
+	}
+	stored, err := state.Decode(bytes.Clone(value[numberBytes:]))
+	stored.Version = version
+	return stored, err
+}
+
+// keyPrefix returns the prefix of the keys of a processor's events and samples. No name contains a
+// zero byte, so no prefix is the beginning of another.
+func keyPrefix(processor string) []byte { return append([]byte(processor), 0) }
+
+// eventKey returns the key of an event, by which the outbox is sorted by processor and oldest
+// first.
+func eventKey(processor string, sequence int64) []byte {
+	return binary.BigEndian.AppendUint64(keyPrefix(processor), uint64(sequence))
+}
+
+// sampleKey returns the key of a sample, by which the history is sorted by processor and oldest
+// first, times before 1970 included. Samples of one interval have the same key.
+func sampleKey(processor string, at time.Time) []byte {
+	const signBit = 1 << 63
+	return binary.BigEndian.AppendUint64(keyPrefix(processor), uint64(at.Truncate(state.SampleInterval).Unix())^signBit)
+}
+
+// readEvent copies the body, since bbolt's memory must not be used after the transaction.
+func readEvent(key, body []byte) (state.Event, error) {
+	end := len(key) - numberBytes - 1
+	if end < 0 || key[end] != 0 {
+		return state.Event{}, fmt.Errorf("the outbox has the key %q, which names no event", key)
+	}
+	return state.Event{
+		Processor: string(key[:end]),
+		Sequence:  int64(binary.BigEndian.Uint64(key[end+1:])),
+		Body:      bytes.Clone(body),
+	}, nil
 }

@@ -36,60 +36,41 @@ func sampleProperty(at time.Time) string {
 	return fmt.Sprintf("t%04d", 60*at.Minute()+at.Second())
 }
 
-func readSample(row, property string, value any) (sample state.Sample, err error) {
-	text, _ := value.(string)
-	err = json.Unmarshal([]byte(text), &sample)
-	if err == nil && (hourRow(historyPrefix, sample.Time) != row || sampleProperty(sample.Time) != property) {
-		err = fmt.Errorf("it is of %s", sample.Time)
-	}
-	return sample, err
+// History implements state.Store.
+func (s *Store) History(ctx context.Context, processor string, from, to time.Time) ([]state.Sample, error) {
+	return between[state.Sample](ctx, s, processor, historyPrefix, sampleProperty, from, to)
 }
 
-// hours has read read the rows of the hours from <= hour < to, and no other, of a kind that a prefix names.
-func (s *Store) hours(ctx context.Context, processor, prefix string, from, to time.Time, read func(aztables.EDMEntity) error) error {
+// Summaries implements state.Store.
+func (s *Store) Summaries(ctx context.Context, processor string, from, to time.Time) ([]state.Summary, error) {
+	return between[state.Summary](ctx, s, processor, summaryPrefix, func(time.Time) string { return summaryProperty }, from, to)
+}
+
+// between returns what the rows of some hours have with from <= time < to, by time. A prefix names the kind of
+// row, and a property has the time that it is named for.
+func between[T state.Dated](ctx context.Context, s *Store, processor, prefix string, property func(time.Time) string, from, to time.Time) (found []T, err error) {
 	if !from.Before(to) {
-		return nil
+		return nil, nil
 	}
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
 		quoted(processor), hourRow(prefix, from), hourRow(prefix, to.Add(-1))))
 	for _, row := range rows {
-		if wrong := read(row); wrong != nil {
-			err = cmp.Or(err, unreadable(row.Entity, wrong))
+		for name, value := range row.Properties {
+			var one T
+			text, _ := value.(string)
+			wrong := json.Unmarshal([]byte(text), &one)
+			if at := one.At(); wrong == nil && (hourRow(prefix, at) != row.RowKey || property(at) != name) {
+				wrong = fmt.Errorf("it is of %s", at)
+			}
+			if wrong != nil {
+				err = cmp.Or(err, unreadable(row.Entity, fmt.Errorf("property %s: %w", name, wrong)))
+			} else if !one.At().Before(from) && one.At().Before(to) {
+				found = append(found, one)
+			}
 		}
 	}
-	return s.failed("read the history", processor, err)
-}
-
-// History implements state.Store.
-func (s *Store) History(ctx context.Context, processor string, from, to time.Time) (samples []state.Sample, err error) {
-	err = s.hours(ctx, processor, historyPrefix, from, to, func(row aztables.EDMEntity) error {
-		for property, value := range row.Properties {
-			sample, err := readSample(row.RowKey, property, value)
-			if err != nil {
-				return fmt.Errorf("property %s: %w", property, err)
-			}
-			if !sample.Time.Before(from) && sample.Time.Before(to) {
-				samples = append(samples, sample)
-			}
-		}
-		return nil
-	})
-	slices.SortFunc(samples, func(a, b state.Sample) int { return a.Time.Compare(b.Time) })
-	return samples, err
-}
-
-// Summaries implements state.Store.
-func (s *Store) Summaries(ctx context.Context, processor string, from, to time.Time) (summaries []state.Summary, err error) {
-	err = s.hours(ctx, processor, summaryPrefix, from, to, func(row aztables.EDMEntity) error {
-		text, _ := row.Properties[summaryProperty].(string)
-		var summary state.Summary
-		err := json.Unmarshal([]byte(text), &summary)
-		if err == nil && !summary.Hour.Before(from) && summary.Hour.Before(to) {
-			summaries = append(summaries, summary)
-		}
-		return err
-	})
-	return summaries, err
+	slices.SortFunc(found, func(a, b T) int { return a.At().Compare(b.At()) })
+	return found, s.failed("read the history", processor, err)
 }
 
 // Prune implements state.Store, with two queries of the keys and one request per hour. A transaction would

@@ -29,10 +29,7 @@ func OpenWithConnectionString(connectionString, table string, options azcore.Cli
 	if err != nil {
 		return nil, fmt.Errorf("open state table %s: the storage connection string cannot be used: %w", table, err)
 	}
-	u, err := url.Parse(parsed.Endpoint)
-	if err != nil {
-		return nil, errors.New("open state table: the service has no usable address")
-	}
+	u, _ := url.Parse(parsed.Endpoint) // ParseStorage has checked it
 	name := azurecli.Table.Resource(u.Host)
 	using := signIn{"account key", "copy it again from the storage account",
 		azurecli.InGroup("storage account show-connection-string", "--name", name, "--query", "connectionString")}

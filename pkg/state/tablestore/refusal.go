@@ -48,11 +48,11 @@ func (s *Store) refusal(err error) *Refusal {
 	if !ok {
 		return nil
 	}
-	r := &Refusal{Status: answer.StatusCode, Code: answer.ErrorCode, table: s.table + " at " + s.host}
-	if answer.RawResponse != nil {
-		r.Request = answer.RawResponse.Header.Get("x-ms-request-id")
+	r := &Refusal{
+		Status: answer.StatusCode, Code: answer.ErrorCode, table: s.table + " at " + s.host,
+		Request: answer.RawResponse.Header.Get("x-ms-request-id"),
 	}
-	if r.Status == http.StatusAccepted && answer.RawResponse != nil { // the status of a failed transaction's answer as a whole
+	if r.Status == http.StatusAccepted { // the status of a failed transaction's answer as a whole
 		body, _ := runtime.Payload(answer.RawResponse)
 		if failed := failedAction.FindSubmatch(body); failed != nil {
 			r.Status, _ = strconv.Atoi(string(failed[1])) // of three digits

@@ -69,36 +69,25 @@ func putText(properties map[string]any, encoded []byte) error {
 	return split(properties, stateProperty, encoded)
 }
 
-// readState returns what is in a row, with the row's ETag as the version. explain is that of state.Decode.
-func readState(row aztables.EDMEntity, explain func(error) error) (state.Entry, error) {
+// readState returns what is in a row, with the row's ETag as the version.
+func readState(row aztables.EDMEntity) (state.Entry, error) {
 	if row.ETag == "" {
-		return state.Entry{}, unreadable(row.Entity, errors.New("the service gave no ETag"))
+		return state.Entry{}, errors.New("the service gave no ETag")
 	}
 	encoded, err := encodedState(row)
 	if err != nil {
 		return state.Entry{}, err
 	}
-	key := row.Entity // and not the content with it
-	stored, err := state.Decode(encoded, func(err error) error { return explain(unreadable(key, err)) })
-	switch {
-	case errors.Is(err, state.ErrNewer):
-		return state.Entry{}, fmt.Errorf("row %s: %w", row.RowKey, err)
-	case err != nil:
-		return state.Entry{}, unreadable(row.Entity, err)
-	}
+	stored, err := state.Decode(encoded)
 	stored.Version = state.Version(row.ETag)
-	return stored, nil
+	return stored, err
 }
 
 func encodedState(row aztables.EDMEntity) ([]byte, error) {
 	if text, ok := row.Properties[stateProperty].(string); ok {
 		return []byte(text), nil
 	}
-	encoded, err := join(row.Properties, stateProperty)
-	if err != nil {
-		return nil, unreadable(row.Entity, err)
-	}
-	return encoded, nil
+	return join(row.Properties, stateProperty)
 }
 
 // eventProperties are those of an event: its exact bytes.
@@ -116,13 +105,10 @@ func eventProperties(processor string, event state.Event) (map[string]any, error
 func readEvent(row aztables.EDMEntity) (state.Event, error) {
 	sequence, err := strconv.ParseInt(strings.TrimPrefix(row.RowKey, outboxPrefix), 10, 64)
 	if err != nil || outboxRow(sequence) != row.RowKey {
-		return state.Event{}, unreadable(row.Entity, errors.New("its key names no sequence"))
+		return state.Event{}, errors.New("its key names no sequence")
 	}
 	body, err := join(row.Properties, bodyProperty)
-	if err != nil {
-		return state.Event{}, unreadable(row.Entity, err)
-	}
-	return state.Event{Processor: row.PartitionKey, Sequence: sequence, Body: body}, nil
+	return state.Event{Processor: row.PartitionKey, Sequence: sequence, Body: body}, err
 }
 
 func entity(processor, row string, properties map[string]any) ([]byte, error) {
@@ -132,7 +118,55 @@ func entity(processor, row string, properties map[string]any) ([]byte, error) {
 	})
 }
 
+// unreadable is the error of a row that cannot be read.
 func unreadable(row aztables.Entity, err error) error {
+	if errors.Is(err, state.ErrNewer) {
+		return fmt.Errorf("row %s: %w", row.RowKey, err)
+	}
 	return fmt.Errorf("row %s of partition %s was not written by this version of feedscale (%w): delete it, or use another table",
 		row.RowKey, row.PartitionKey, err)
 }
+
+// The limits of the service: 64 KiB per property, which is 32 Ki UTF-16 code units of a string, and
+// 1 MiB per entity with its keys and names
+// (https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model).
+// One chunk of 64 KiB is left for the keys, the names and the columns that people read.
+const (
+	maxStringUnits = 32_000
+	maxChunkBytes  = 64 << 10
+	maxChunks      = 15
+	// maxRows is the most that a query reads.
+	maxRows = 100_000
+)
+
+// split stores content in the properties name0, name1 and so on, at least one. The error has the greatest
+// number of bytes.
+func split(properties map[string]any, name string, content []byte) error {
+	if len(content) > maxChunks*maxChunkBytes {
+		return fmt.Errorf("it takes %d bytes, of %d", len(content), maxChunks*maxChunkBytes)
+	}
+	for i := 0; i == 0 || len(content) > 0; i++ {
+		chunk := content[:min(len(content), maxChunkBytes)]
+		properties[chunkName(name, i)] = aztables.EDMBinary(chunk)
+		content = content[len(chunk):]
+	}
+	return nil
+}
+
+// join is the inverse of split.
+func join(properties map[string]any, name string) ([]byte, error) {
+	var content []byte
+	for i := 0; ; i++ {
+		chunk, ok := properties[chunkName(name, i)].(aztables.EDMBinary)
+		switch {
+		case ok:
+			content = append(content, chunk...)
+		case i == 0:
+			return nil, fmt.Errorf("it has no %s", chunkName(name, 0))
+		default:
+			return content, nil
+		}
+	}
+}
+
+func chunkName(name string, i int) string { return fmt.Sprintf("%s%d", name, i) }

@@ -4,8 +4,8 @@
 // It knows the Table service, its limits and its answers, and nothing of what a State means. A
 // processor is a partition of the table; its State is the row `state`, each event of its outbox a
 // row `outbox-<sequence>`, and each hour of its history a row `history-<hour>`. Start with [Store]
-// (the operations). row.go and history.go have the layout, chunks.go the values that do not fit
-// into one property, open.go the ways to sign in, refusal.go the errors of the service.
+// (the operations). row.go and history.go have the layout, open.go the ways to sign in, refusal.go the
+// errors of the service.
 //
 // The package is internal to the program: its API may change in any release.
 package tablestore
@@ -46,26 +46,25 @@ var _ state.Store = (*Store)(nil)
 
 // Load implements state.Store, with one request for each 1,000 events in the outbox, a page of the service.
 func (s *Store) Load(ctx context.Context, processor string) (stored state.Entry, err error) {
-	explain := func(err error) error { return s.failed("load", processor, err) }
 	// The rows `outbox-...` and `state` are adjacent in a partition: one range of keys has them and
 	// leaves out the history.
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey eq %s and RowKey ge '%s' and RowKey le '%s'",
 		quoted(processor), outboxPrefix, stateRow))
 	if err != nil {
-		return state.Entry{}, explain(err)
+		return state.Entry{}, s.failed("load", processor, err)
 	}
 	var outbox []state.Event
 	for _, row := range rows {
 		switch {
 		case row.RowKey == stateRow:
-			stored, err = readState(row, explain)
+			stored, err = readState(row)
 		case strings.HasPrefix(row.RowKey, outboxPrefix):
 			var event state.Event
 			event, err = readEvent(row)
 			outbox = append(outbox, event)
 		}
 		if err != nil {
-			return state.Entry{}, explain(err)
+			return state.Entry{}, s.failed("load", processor, unreadable(row.Entity, err))
 		}
 	}
 	stored.Outbox = outbox
@@ -109,6 +108,7 @@ func (s *Store) Documents(ctx context.Context, prefix string) ([]state.Document,
 	for i, row := range rows {
 		var text []byte
 		if text, err = encodedState(row); err != nil {
+			err = unreadable(row.Entity, err)
 			break
 		}
 		found[i] = state.Document{Name: row.PartitionKey, Version: state.Version(row.ETag), Text: text}
@@ -226,7 +226,7 @@ func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, err
 		for _, row := range rows {
 			event, err := readEvent(row)
 			if err != nil {
-				return err
+				return unreadable(row.Entity, err)
 			}
 			found[i] = append(found[i], event)
 		}
