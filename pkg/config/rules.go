@@ -14,15 +14,8 @@ import (
 // minimalGroups is the example of groups in mistakes.
 const minimalGroups = "groups: [{name: shop-workers, target: {deployment: shop-workers}}]"
 
-// at returns the value at a path, "fallback.replicas", of the entry or else of the defaults.
-func (e entry) at(path string) *yamltree.Node {
-	names := strings.Split(path, ".")
-	n := e.node.Get(names...)
-	if inherited := e.defaults.Get(names...); !n.Present() && inherited.Present() {
-		return inherited
-	}
-	return n
-}
+// at returns the value at a path, "fallback.replicas".
+func (e entry) at(path string) *yamltree.Node { return e.node.Get(strings.Split(path, ".")...) }
 
 // mistake adds a mistake of a rule. The value is still read, for entries that inherit it.
 func (e entry) mistake(n *yamltree.Node, text string) { e.mistakes.Add(n.Mistake(text)) }
@@ -30,19 +23,20 @@ func (e entry) mistake(n *yamltree.Node, text string) { e.mistakes.Add(n.Mistake
 // clash adds a mistake of values that contradict each other, unless one of them has a mistake. Its
 // place is the first value that the entry itself has, else that it inherits, else the entry.
 func (e entry) clash(wrong bool, text string, paths ...string) {
+	if !wrong {
+		return
+	}
 	place := e.node
 	for _, path := range slices.Backward(paths) {
-		n, inherited := e.at(path), !e.node.Get(strings.Split(path, ".")...).Present()
-		if e.bad[n] {
+		n := e.at(path)
+		if n.Bad {
 			return
 		}
-		if n.Present() && !(inherited && place != e.node) {
+		if own := strings.HasPrefix(n.Path(), e.node.Path()); n.Present() && (own || place == e.node) {
 			place = n
 		}
 	}
-	if wrong {
-		e.mistake(place, text)
-	}
+	e.mistake(place, text)
 }
 
 // checkPolicy adds the mistakes across the fields of a policy.
@@ -51,7 +45,7 @@ func (e entry) checkPolicy(f policyFields) {
 		fmt.Sprintf("activationChangeFeedLagThreshold is %d and changeFeedLagThreshold %d; allowed is an activation below the threshold", f.ActivationChangeFeedLagThreshold, f.ChangeFeedLagThreshold),
 		"activationChangeFeedLagThreshold", "changeFeedLagThreshold")
 	e.checkBounds(f.MinReplicaCount, f.MaxReplicaCount)
-	if !e.bad[e.at("fallback.replicas")] {
+	if !e.at("fallback.replicas").Bad {
 		e.clash(needsReplicas(f.Fallback.Behavior) && f.Fallback.Replicas == nil,
 			fmt.Sprintf("%s needs replicas; allowed is a whole number, 0 or more, in replicas", f.Fallback.Behavior), "fallback.behavior")
 	}

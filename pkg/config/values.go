@@ -16,8 +16,8 @@ import (
 // are refused everywhere), unless the schema refuses them already.
 func (d *documentReader) checkValues(file string, n *yamltree.Node) {
 	text := n.Name + "\n" + n.Text()
-	if wrong := cmp.Or(wrongValue(text), invisible(file, text)); wrong != "" && !d.bad[n] {
-		d.bad[n] = true
+	if wrong := cmp.Or(wrongValue(text), invisible(file, text)); wrong != "" && !n.Bad {
+		n.Bad = true
 		d.mistakes.Add(n.Mistake(wrong))
 	}
 	for _, inner := range slices.Concat(n.Fields, n.Items) {

@@ -55,7 +55,7 @@ func (a *apps) functions() {
 				groups[t.folder] = g
 				a.groups = append(a.groups, g)
 			}
-			e.fields = append([]field{{"group", text(g.name), t.Node}}, e.fields...)
+			e.fields = append([]field{{"group", g.name, t.Node}}, e.fields...)
 		}
 		e.name = a.freeName(t.name, e.get("containerId"))
 		a.processors = append(a.processors, e)
@@ -90,7 +90,7 @@ func (a *apps) processor(t functionTrigger) *entry {
 	}
 	if v := t.Get("leaseExpirationInterval"); v.Present() {
 		if d, err := time.ParseDuration(v.Text() + "ms"); err == nil {
-			e.set("leaseExpiration", text(d.String()), v)
+			e.set("leaseExpiration", d.String(), v)
 		}
 	}
 	// It is the target of the extension's target-based scaling (CosmosDBTargetScaler).
@@ -99,7 +99,7 @@ func (a *apps) processor(t functionTrigger) *entry {
 		a.remark(v, "is carried over as changeFeedLagThreshold: as many items per instance are what the target-based scaling of Functions aims at")
 	}
 	if isTrue(t.disabled) {
-		e.set("paused", plain("true"), t.disabled)
+		e.set("paused", true, t.disabled)
 		a.remark(t.disabled, "is carried over as paused: true: it is measured and shown, and nothing is published")
 	} else if t.disabled.Present() && !strings.EqualFold(t.disabled.Text(), "false") {
 		a.remark(t.disabled, "a setting says whether the function runs; write paused: true where it does not")

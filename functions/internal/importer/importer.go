@@ -67,7 +67,7 @@ func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
 // remark adds a remark, which is one line, whatever the file holds.
 func (o *output) remark(at *yamltree.Node, format string, args ...any) {
 	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
-	o.remarks.Add(at.NameMistake(text))
+	o.remarks.Add(at.Mistake(text))
 }
 
 // rest remarks on the fields that were not carried over; otherwise is the text for those that

@@ -51,10 +51,10 @@ func (k *keda) sizing(e *entry, t trigger) {
 	m := t.metadata
 	available := isTrue(m.Get("enableHighAvailability"))
 	if t.external || !available {
-		e.set("limitToPartitionsWithLag", plain("true"), t.Node) // KEDA caps by the leases with lag
+		e.set("limitToPartitionsWithLag", true, t.Node) // KEDA caps by the leases with lag
 	}
 	if t.external {
-		e.set("changeFeedLagThreshold", plain("1"), t.Node) // one replica for each of them
+		e.set("changeFeedLagThreshold", 1, t.Node) // one replica for each of them
 		return
 	}
 	e.fields = append(e.fields, scalars(m, "changeFeedLagThreshold", "activationChangeFeedLagThreshold")...)
