@@ -1,60 +1,34 @@
 package config
 
 import (
-	"slices"
-	"strings"
+	_ "embed" // for the fields of other files
+	"encoding/json"
+	"sync"
 
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// foreignFields says what to write instead of fields of other files, FIELD being the field itself.
-// They are in https://keda.sh/docs/latest/scalers/azure-cosmosdb/,
+// foreignText says what to write instead of fields of other files. They are in
+// https://keda.sh/docs/latest/scalers/azure-cosmosdb/,
 // https://github.com/kedacore/external-scaler-azure-cosmos-db and
 // https://learn.microsoft.com/azure/azure-functions/functions-bindings-cosmosdb-v2-trigger.
-var foreignFields = map[string][]struct{ names, instead string }{
-	"KEDA": {
-		{"pollingInterval", `FEEDSCALE_TIMER_SCHEDULE says when to poll all processors, and schedule or idleSchedule when to poll one, such as idleSchedule: "*/30 * * * * *"`},
-		{"idleReplicaCount", "minReplicaCount always holds; for a processor that may sleep write minReplicaCount: 0"},
-		{"initialCooldownPeriod", "cooldownPeriod counts from the last active poll, at the beginning too; leave it out"},
-		{"scaleTargetRef", "write target: {deployment: NAME, namespace: NAMESPACE}"},
-		{"triggers", "each trigger is an entry of processors, and feedscale import FILE makes them from a ScaledObject"},
-		{"advanced horizontalPodAutoscalerConfig", "write its behavior as behavior of the processor"},
-		{"restoreToOriginalReplicaCount", "a processor that leaves the file keeps the replicas it has; leave it out"},
-		{"scalingModifiers", "there are no formulas: a group gets the highest count that any of its members asks for; keep a ScaledObject that asks feedscale (https://github.com/feedscale/feedscale/blob/main/docs/act.md) where a formula is needed"},
-		{"authenticationRef", "connection names the setting that signs in (https://github.com/feedscale/feedscale/blob/main/docs/configure.md, Connections)"},
-		{"podIdentity", "an identity signs in where the setting NAME__accountEndpoint is there without NAME__accountKey, NAME being that of connection"},
-		{"connectionFromEnv leaseConnectionFromEnv", "write connection or leaseConnection: NAME, NAME being a setting of feedscale with the connection string"},
-		{"endpoint leaseEndpoint", "write connection or leaseConnection: NAME, and put the endpoint into the setting NAME__accountEndpoint"},
-		{"cosmosDBKey cosmosDBKeyFromEnv leaseCosmosDBKey leaseCosmosDBKeyFromEnv", "put the key into the setting NAME__accountKey, NAME being that of connection or leaseConnection"},
-		{"tenantId clientId clientSecret", "put it into the setting NAME__FIELD, NAME being that of connection"},
-		{"cloud activeDirectoryEndpoint", "the endpoint of the account says which cloud it is in; outside of the public one set AZURE_AUTHORITY_HOST to its authority, such as https://login.microsoftonline.us/"},
-		{"cosmosDBResourceURL", "put it, with /.default after it, into the setting NAME__tokenScope, NAME being that of connection"},
-		{"lagThreshold activationLagThreshold", "write changeFeedLagThreshold or activationChangeFeedLagThreshold, which count changes and not partitions"},
-		{"maxActiveLeasesPerReplica", "write maxLeasesPerReplica, which counts all leases while changes are pending, not only those with lag"},
-		{"enableHighAvailability", "write as minReplicaCount the number of leases divided by maxLeasesPerReplica"},
-		{"metricType metricName useCachedMetrics scalerAddress", "it is about how KEDA asks a scaler; leave it out"},
-	},
-	"Azure Functions": {
-		{"databaseName containerName leaseDatabaseName leaseContainerName", "write it with Id in place of Name, as in databaseId"},
-		{"leaseContainerPrefix", "write processorName, with which the ids of the leases begin"},
-		{"startFromBeginning startFromTime", "write startFrom, with beginning or the same time"},
-		{"leaseExpirationInterval", "write leaseExpiration, as a duration such as 60s"},
-		{"maxItemsPerInvocation", "write changeFeedLagThreshold: as many items per replica are what the target-based scaling of Functions aims at"},
-		{"preferredLocations", "FEEDSCALE_REGION names the region to read in, for all processors"},
-		{"feedPollDelay leaseRenewInterval leaseAcquireInterval", "it is the application's own; leave it out"},
-		{"createLeaseContainerIfNotExists leasesContainerThroughput", "feedscale writes to no account, and waits for the application to make its leases; leave it out"},
-		{"changeFeedMode", "each lease says itself in which mode it is read; leave it out"},
-	},
-}
+//
+//go:embed foreign.json
+var foreignText []byte
+
+var foreignFields = sync.OnceValue(func() (all map[string]map[string]string) {
+	if err := json.Unmarshal(foreignText, &all); err != nil {
+		panic(err) // it is part of the program
+	}
+	return all
+})
 
 // Instead returns what to write in place of a field of KEDA, or of the Cosmos DB trigger of Azure
 // Functions, and which of the two has it; "" for any other field.
 func Instead(field string) (of, text string) {
-	for of, fields := range foreignFields {
-		for _, f := range fields {
-			if slices.Contains(strings.Fields(f.names), field) {
-				return of, strings.ReplaceAll(f.instead, "FIELD", field)
-			}
+	for of, fields := range foreignFields() {
+		if text, ok := fields[field]; ok {
+			return of, text
 		}
 	}
 	return "", ""
