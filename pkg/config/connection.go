@@ -61,6 +61,9 @@ type fault struct {
 	text  string // what is wrong; what is allowed
 }
 
+// faulty is the fault of an error, if there is one.
+func faulty(part string, err error) fault { return fault{part, err != nil, fmt.Sprint(err)} }
+
 // check returns an error about the first fault.
 func (c connectionSettings) check(faults ...fault) error {
 	for _, f := range faults {

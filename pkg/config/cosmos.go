@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -41,7 +40,7 @@ func ParseCosmosConnection(lookup func(string) (string, bool), name string) (Cos
 		endpoint, key = fields["accountendpoint"], fields["accountkey"]
 		if err := settings.check(
 			fault{"", strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://"), "is an address; put it into the same name followed by __accountEndpoint, or set a connection string"},
-			fault{"", err != nil, fmt.Sprint(err)},
+			faulty("", err),
 			fault{"", endpoint == "", "has no AccountEndpoint; allowed is AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=...;"},
 			fault{"", key == "", "has no AccountKey; add it, or put the address alone into the same name followed by __accountEndpoint to sign in with an identity"},
 		); err != nil {
@@ -51,16 +50,15 @@ func ParseCosmosConnection(lookup func(string) (string, bool), name string) (Cos
 	}
 	u, err := parseEndpoint(endpoint, "https", "http")
 	if err != nil {
-		return CosmosConnection{}, settings.check(fault{endpointPart, true, err.Error()})
+		return CosmosConnection{}, settings.check(faulty(endpointPart, err))
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Host), map[string]string{"https": ":443", "http": ":80"}[u.Scheme])
 	c := CosmosConnection{Setting: name, Endpoint: u.Scheme + "://" + host + "/", Host: u.Hostname(), Key: NewSecret(key)}
 	scope := settings.field("tokenScope")
 	if key != "" {
-		err := connectionstring.CheckKey(key)
 		return c, settings.check(
 			fault{"__tokenScope", scope != "", "is for an identity, and a key signs in; leave it out, or leave the key out and put the address of the account into the same name followed by __accountEndpoint"},
-			fault{keyPart, err != nil, fmt.Sprint(err)})
+			faulty(keyPart, connectionstring.CheckKey(key)))
 	}
 	if c.Identity, err = settings.identity(); err != nil {
 		return c, err

@@ -23,9 +23,7 @@ type documentReader struct {
 	mistakes *Mistakes
 	lookup   func(string) (string, bool)
 	claims   map[string]claim
-	members  map[string]bool // groups, and whether they have a member
-	stray    bool            // whether a processor names an unknown group, which may be a missing member
-	events   *Events         // whose namespace has the signal queues; nil = unknown
+	events   *Events // whose namespace has the signal queues; nil = unknown
 }
 
 // newDocumentReader parses a document and validates it by its schema. It returns nil, and adds a
@@ -48,7 +46,7 @@ func newDocumentReader(file string, text []byte, f *yamltree.Form, list string, 
 		mistakes.Add(documents[1].Mistake("a second document begins here; allowed is one document, with all " + list + " in its list"))
 	}
 	*mistakes = append(*mistakes, f.Validate(documents[0])...)
-	d := &documentReader{form: f, root: documents[0], mistakes: mistakes, claims: map[string]claim{}, members: map[string]bool{}}
+	d := &documentReader{form: f, root: documents[0], mistakes: mistakes, claims: map[string]claim{}}
 	d.checkValues(string(text), d.root)
 	for _, e := range d.entries(list) {
 		e.node.Inherit(d.root.Get("defaults"))
@@ -94,9 +92,6 @@ func load(file string, text []byte, lookup func(string) (string, bool), events *
 		f.Policy = scaling.GroupPolicy{MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount}
 		e.checkBounds(f.MinReplicaCount, f.MaxReplicaCount)
 		e.claimName(f.Name)
-		if f.Name != "" {
-			d.members[f.Name] = false
-		}
 		e.claimTarget(f.Name, f.Target)
 		e.claimSignalQueue(f.SignalQueue)
 		read.Groups = append(read.Groups, f.Group)
@@ -105,14 +100,13 @@ func load(file string, text []byte, lookup func(string) (string, bool), events *
 		p := e.processor()
 		read.Processors = append(read.Processors, p)
 		e.claimName(p.Name)
-		e.checkGroup(p)
 		e.claimLeases(p)
 		if p.Group == "" {
 			e.claimTarget(p.Name, p.Target) // else that of the group counts
 		}
 		e.claimSignalQueue(p.SignalQueue)
 	}
-	d.checkMembers()
+	d.checkGroups(read)
 	containers := func(p Processor) [5]string {
 		return [5]string{p.Connection.Endpoint, p.DatabaseID, p.ContainerID, p.LeaseConnection.Endpoint, p.LeaseDatabaseID + "/" + p.LeaseContainerID}
 	}

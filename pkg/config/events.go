@@ -35,38 +35,29 @@ var (
 	subscriptionName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,48}[A-Za-z0-9])?$`)
 )
 
-const queueForm = "allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last"
-
 // ParseEvents reads the value of FEEDSCALE_EVENTS. lookup finds the settings of the connection.
 func ParseEvents(lookup func(string) (string, bool), text string) (Events, error) {
-	const forms = "allowed are stdout:, servicebus:SETTING/QUEUE, which may be a topic, or, to consume, servicebus:SETTING/TOPIC/Subscriptions/NAME, SETTING naming a setting that holds a Service Bus connection"
 	scheme, rest, _ := strings.Cut(text, ":")
-	switch strings.ToLower(scheme) {
-	case "stdout":
-		if rest != "" {
-			return Events{}, errors.New("stdout: takes nothing after the colon; " + forms)
-		}
+	setting, queue, named := strings.Cut(rest, "/")
+	switch scheme = strings.ToLower(scheme); {
+	case scheme == "stdout" && rest == "":
 		return Events{}, nil
-	case "servicebus":
-		setting, path, ok := strings.Cut(rest, "/")
-		if !ok {
-			return Events{}, errors.New("servicebus: is not followed by SETTING/QUEUE; " + forms)
-		}
-		queue, subscription := path, ""
-		of := subscriptionPath.FindStringSubmatch(path)
-		if of != nil {
-			queue, subscription = of[1], of[2]
-		}
-		if !queueName.MatchString(queue) {
-			return Events{}, fmt.Errorf("%s is not the name of a queue or topic; %s", yamltree.Quote(queue), queueForm)
-		}
-		if of != nil && !subscriptionName.MatchString(subscription) {
-			return Events{}, fmt.Errorf("%s is not the name of a subscription; allowed are up to 50 letters, digits, '.', '-' and '_', a letter or digit first and last", yamltree.Quote(subscription))
-		}
-		connection, err := ParseServiceBusConnection(lookup, setting, queue)
-		return Events{Queue: queue, Subscription: subscription, ServiceBus: connection}, err
+	case scheme != "servicebus" || !named:
+		return Events{}, errors.New("is no place for events; allowed are stdout:, servicebus:SETTING/QUEUE, which may be a topic, or, to consume, servicebus:SETTING/TOPIC/Subscriptions/NAME, SETTING naming a setting that holds a Service Bus connection")
 	}
-	return Events{}, errors.New("is no place for events; " + forms)
+	subscription := ""
+	of := subscriptionPath.FindStringSubmatch(queue)
+	if of != nil {
+		queue, subscription = of[1], of[2]
+	}
+	if !queueName.MatchString(queue) {
+		return Events{}, fmt.Errorf("%s is not the name of a queue or topic; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", yamltree.Quote(queue))
+	}
+	if of != nil && !subscriptionName.MatchString(subscription) {
+		return Events{}, fmt.Errorf("%s is not the name of a subscription; allowed are up to 50 letters, digits, '.', '-' and '_', a letter or digit first and last", yamltree.Quote(subscription))
+	}
+	connection, err := ParseServiceBusConnection(lookup, setting, queue)
+	return Events{Queue: queue, Subscription: subscription, ServiceBus: connection}, err
 }
 
 // ServiceBusConnection is a Service Bus namespace and how to sign in to it.
@@ -93,7 +84,7 @@ func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue s
 	c := ServiceBusConnection{Setting: name}
 	if text := settings.value(); text != "" {
 		err := c.readString(text, queue)
-		return c, settings.check(fault{"", err != nil, fmt.Sprint(err)})
+		return c, settings.check(faulty("", err))
 	}
 	c.Namespace = settings.field("fullyQualifiedNamespace")
 	if u, err := url.Parse("sb://" + c.Namespace); err != nil || u.Host != c.Namespace || u.Port() != "" || u.Hostname() == "" {

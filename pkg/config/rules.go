@@ -64,29 +64,35 @@ func (e entry) checkBounds(least int, most *int) {
 	}
 }
 
-// checkGroup adds the mistakes of a processor about its group.
-func (e entry) checkGroup(p Processor) {
-	_, known := e.members[p.Group]
-	switch {
-	case p.Group == "":
-		return
-	case known:
-		e.members[p.Group] = true
-	case len(e.members) == 0:
-		e.mistake(e.at("group"), fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups))
-	default:
-		e.mistake(e.at("group"), unknown("group", p.Group, slices.Sorted(maps.Keys(e.members))))
+// checkGroups adds the mistakes between processors and groups.
+func (d *documentReader) checkGroups(read Document) {
+	members := map[string]int{} // by group
+	for _, g := range read.Groups {
+		members[g.Name] = 0
 	}
-	e.stray = e.stray || !known
-	if p.SignalQueue != "" {
-		e.mistake(e.at("signalQueue"), fmt.Sprintf("has no effect in a member of a group; allowed is a signalQueue of the group %s", yamltree.QuoteName(p.Group)))
+	delete(members, "") // a mistake of its own
+	stray := false      // whether a group has another name in a processor: then nobody knows its members
+	for i, e := range d.entries("processors") {
+		p := read.Processors[i]
+		if p.Group == "" {
+			continue
+		}
+		if _, known := members[p.Group]; known {
+			members[p.Group]++
+		} else {
+			stray = true
+			text := fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups)
+			if len(members) > 0 {
+				text = unknown("group", p.Group, slices.Sorted(maps.Keys(members)))
+			}
+			e.mistake(e.at("group"), text)
+		}
+		if p.SignalQueue != "" {
+			e.mistake(e.at("signalQueue"), fmt.Sprintf("has no effect in a member of a group; allowed is a signalQueue of the group %s", yamltree.QuoteName(p.Group)))
+		}
 	}
-}
-
-// checkMembers adds the mistakes of groups without a member, if all members are known.
-func (d *documentReader) checkMembers() {
-	for _, e := range d.entries("groups") {
-		if has, known := d.members[e.node.Get("name").Text()]; known && !has && !d.stray {
+	for i, e := range d.entries("groups") {
+		if count, known := members[read.Groups[i].Name]; known && count == 0 && !stray {
 			e.mistake(e.node, "has no members; allowed is a group that a processor names in its field group")
 		}
 	}
