@@ -43,7 +43,6 @@ func (k *keda) object(v *yamltree.Node) (used bool) {
 // (https://keda.sh/docs/latest/reference/scaledobject-spec/).
 func (k *keda) scaledObject(v *yamltree.Node) {
 	spec, name, namespace := v.Get("spec"), v.Get("metadata", "name").Text(), v.Get("metadata", "namespace").Text()
-	target := scaleTarget(spec.Get("scaleTargetRef"), namespace)
 	var triggers []trigger
 	var windows []*yamltree.Node
 	for _, t := range spec.Get("triggers").Items {
@@ -63,25 +62,24 @@ func (k *keda) scaledObject(v *yamltree.Node) {
 		k.remark(v, "this ScaledObject has no trigger for Cosmos DB that can be carried over; leave it with KEDA")
 		return
 	}
-	bounds, shared, targets := scalars(spec, "minReplicaCount", "maxReplicaCount"), k.shared(v, triggers, windows), []field(nil)
-	if target != nil {
-		targets = []field{{"target", target, spec.Get("scaleTargetRef")}}
+	shared, own := k.shared(v, triggers, windows), scalars(spec, "minReplicaCount", "maxReplicaCount")
+	if target := scaleTarget(spec.Get("scaleTargetRef"), namespace); target != nil {
+		own = append(own, field{"target", target, spec.Get("scaleTargetRef")})
 	} else {
 		k.remark(spec.Get("scaleTargetRef"), "fill in by hand: write target: {deployment: NAME, namespace: NAMESPACE}")
 	}
 	name = k.freeName(name, name+"-"+namespace)
-	if len(triggers) > 1 {
-		k.groups = append(k.groups, &entry{at: v, name: name, fields: slices.Concat(bounds, targets)})
+	if len(triggers) == 1 {
+		e := k.processor(triggers[0], "")
+		e.name, e.fields = name, slices.Concat(e.fields, own, shared)
+		k.processors = append(k.processors, e)
+		return
 	}
+	k.groups = append(k.groups, &entry{at: v, name: name, fields: own})
 	for _, t := range triggers {
-		e := k.processor(t)
-		if len(triggers) == 1 {
-			e.name, e.fields = name, slices.Concat(e.fields, bounds, shared, targets)
-		} else {
-			own := cmp.Or(t.Get("name").Text(), t.metadata.Get("processorName").Text(), t.metadata.Get("containerId").Text())
-			e.name = k.freeName(name + "-" + own)
-			e.fields = slices.Concat([]field{{"group", name, v}}, e.fields, shared)
-		}
+		e := k.processor(t, name)
+		e.name = k.freeName(name + "-" + cmp.Or(t.Get("name").Text(), t.metadata.Get("processorName").Text(), t.metadata.Get("containerId").Text()))
+		e.fields = append(e.fields, shared...)
 		k.processors = append(k.processors, e)
 	}
 }

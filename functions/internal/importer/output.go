@@ -24,8 +24,8 @@ type output struct {
 	names              map[string]bool // of both
 	remarks            yamltree.Mistakes
 	lookup             func(string) (string, bool)
-	connections        map[string]string // their names, by the identity of the account
-	missing            []Setting         // that connections need, and lookup does not find
+	connections        map[string]string  // their names, by the identity of the account
+	missing            map[string]Setting // that connections need, and lookup does not find
 }
 
 // entry is a processor or a group.

@@ -21,8 +21,9 @@ type trigger struct {
 func isExternal(kind string) bool { return kind == "external" || kind == "external-push" }
 
 // processor makes the entry of a trigger, without the fields of the ScaledObject.
-func (k *keda) processor(t trigger) *entry {
+func (k *keda) processor(t trigger, group string) *entry {
 	e, m := &entry{at: t.Node}, t.metadata
+	e.setText("group", group, "", t.Node)
 	k.rest(m.Fields, "KEDA's scaler for Cosmos DB does not read it, or it is for the way to that; nothing is written for it",
 		"databaseId", "containerId", "leaseDatabaseId", "leaseContainerId", "processorName",
 		"connection", "connectionFromEnv", "leaseConnection", "leaseConnectionFromEnv",
