@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -128,11 +127,8 @@ func (e entry) processor() Processor {
 	p.StartFrom, _ = parseStartFrom(f.StartFrom) // the schema checked these
 	p.Schedule, _ = parseSchedule(f.Schedule)
 	p.IdleSchedule, _ = parseSchedule(f.IdleSchedule)
-	p.Connection = e.connection(e.at("connection"), f.Connection)
-	p.LeaseConnection = p.Connection
-	if f.LeaseConnection != "" {
-		p.LeaseConnection = e.connection(e.at("leaseConnection"), f.LeaseConnection)
-	}
+	p.Connection = e.connection(e.at("connection"), f.Connection, CosmosConnection{})
+	p.LeaseConnection = e.connection(e.at("leaseConnection"), f.LeaseConnection, p.Connection)
 	p.LeaseDatabaseID = cmp.Or(p.LeaseDatabaseID, p.DatabaseID)
 	p.AccountHost = cmp.Or(p.AccountHost, p.Connection.Host)
 	p.Throughput = e.throughput(f.Throughput, p)
@@ -140,10 +136,10 @@ func (e entry) processor() Processor {
 	return p
 }
 
-// connection reads the connection that a setting holds.
-func (e entry) connection(at *yamltree.Node, name string) CosmosConnection {
-	if name == "" || at.Bad {
-		return CosmosConnection{}
+// connection reads the connection in a setting, which is the inherited one if there is no name.
+func (e entry) connection(at *yamltree.Node, name string, inherited CosmosConnection) CosmosConnection {
+	if name == "" {
+		return inherited
 	}
 	connection, err := ParseCosmosConnection(e.lookup, name)
 	if err != nil {
@@ -155,37 +151,32 @@ func (e entry) connection(at *yamltree.Node, name string) CosmosConnection {
 
 // throughput reads the containers of a processor, whose connection and database are defaults.
 func (e entry) throughput(f throughputFields, p Processor) Throughput {
-	t, list, mode := f.Throughput, e.at("throughput.containers"), e.at("throughput.mode")
-	t.ScaleDownAfter = time.Duration(f.ScaleDownAfter)
-	allowed := func(field ...string) string {
-		return yamltree.Allowed(e.form.At(append([]string{"processors", "0", "throughput"}, field...)...))
-	}
+	t := Throughput{Mode: f.Mode, ScaleDownAfter: time.Duration(f.ScaleDownAfter)}
+	list, mode := e.at("throughput.containers"), e.at("throughput.mode")
 	switch {
 	case mode.Bad || list.Bad:
 	case len(list.Items) > 0 && !mode.Present():
-		e.mistake(list, "mode is missing; "+allowed("mode"))
+		e.mistake(list, "mode is missing; allowed are recommend and apply, or off")
 	case len(list.Items) == 0 && t.Mode != ThroughputOff:
-		e.mistake(mode, fmt.Sprintf("%s needs containers; %s", t.Mode, allowed("containers", "0")))
+		e.mistake(mode, fmt.Sprintf("%s needs containers, as in throughput: {mode: %[1]s, containers: [{container: orders}]}; allowed without is off", t.Mode))
 	}
-	items := slices.DeleteFunc(slices.Clone(list.Items), func(n *yamltree.Node) bool { return n.Bad })
-	for i, n := range items {
-		this, f := entry{e.documentReader, n}, f.Containers[i]
-		made := f.ThroughputContainer
-		made.ContainerID, made.DatabaseID, made.Connection = f.Container, cmp.Or(f.Database, p.DatabaseID), p.Connection
-		if f.Connection != "" {
-			made.Connection = e.connection(n.Get("connection"), f.Connection)
+	for _, n := range list.Items {
+		if n.Bad || t.Mode == ThroughputOff {
+			continue
 		}
-		this.clash(made.Min > made.Max, fmt.Sprintf("min is %d and max %d; allowed is a min up to max", made.Min, made.Max), "min", "max")
-		account := made.Connection
-		needsID := t.Mode != ThroughputOff && account.Endpoint != "" && account.UsesIdentity() && account.ResourceID == ""
-		this.clash(needsID, fmt.Sprintf("the data plane lets no identity read throughput; allowed is a key in setting %s, or the resource id of the account in setting %[1]s__resourceId", account.Setting), "connection")
-		t.Containers = append(t.Containers, made)
-		if t.Mode != ThroughputOff && account.Endpoint != "" && made.DatabaseID != "" && p.Name != "" && !n.Get("container").Bad {
-			this.claimThroughput(e.node, p.Name, t, made)
+		this, f := entry{e.documentReader, n}, f.Containers[len(t.Containers)]
+		c := f.ThroughputContainer
+		c.ContainerID, c.DatabaseID = f.Container, cmp.Or(f.Database, p.DatabaseID)
+		c.Connection = e.connection(n.Get("connection"), f.Connection, p.Connection)
+		t.Containers = append(t.Containers, c)
+		this.clash(c.Min > c.Max, fmt.Sprintf("min is %d and max %d; allowed is a min up to max", c.Min, c.Max), "min", "max")
+		if c.Connection.Endpoint == "" {
+			continue // a mistake of its own
 		}
-	}
-	if t.Mode == ThroughputOff {
-		t.Containers = nil
+		this.clash(c.Connection.UsesIdentity() && c.Connection.ResourceID == "", fmt.Sprintf("the data plane lets no identity read throughput; allowed is a key in setting %s, or the resource id of the account in setting %[1]s__resourceId", c.Connection.Setting), "connection")
+		if c.DatabaseID != "" && p.Name != "" && !n.Get("container").Bad {
+			this.claimThroughput(e.node, p.Name, t, c)
+		}
 	}
 	return t
 }

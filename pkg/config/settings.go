@@ -140,8 +140,9 @@ func readSettings(e *environment, mistakes *Mistakes) variables {
 		addresses[handlerPort] = v.Listen
 	}
 	for name, address := range addresses {
-		if err := checkListen(address); address != "" && err != nil {
-			wrong[name] = err.Error()
+		_, port, err := net.SplitHostPort(address)
+		if _, notPort := strconv.ParseUint(port, 10, 16); address != "" && (err != nil || notPort != nil) {
+			wrong[name] = yamltree.Quote(address) + " is not host:port; allowed is, for example, 127.0.0.1:7071, or :7071 for every interface, with a port from 0 (any free one) to 65535"
 		}
 	}
 	for _, beside := range []struct{ name, value, needs, other string }{
@@ -184,17 +185,6 @@ func parser[T any](parse func(string) (T, error)) env.ParserFunc {
 }
 
 func within[T cmp.Ordered](value, low, high T) bool { return low <= value && value <= high }
-
-func checkListen(text string) error {
-	_, port, err := net.SplitHostPort(text)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		return fmt.Errorf("%s is not host:port; allowed is, for example, 127.0.0.1:7071, or :7071 for every interface, with a port from 0 (any free one) to 65535", yamltree.Quote(text))
-	}
-	return nil
-}
 
 // IsLoopback reports whether host or host:port can mean this machine alone. A name other than
 // localhost may resolve to anything.
