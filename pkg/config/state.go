@@ -46,13 +46,11 @@ func parseState(lookup func(string) (string, bool), text string) (State, error) 
 		if err := checkTableName(name); err != nil {
 			return State{}, err
 		}
-		settings, err := findConnection(lookup, setting,
+		s := findConnection(lookup, setting,
 			"set "+setting+" to a storage connection string (UseDevelopmentStorage=true for Azurite); to sign in with an identity, use https://ACCOUNT.table.core.windows.net/TABLE", "")
-		if err != nil {
-			return State{}, err
-		}
-		_, err = connectionstring.ParseStorage(settings.value())
-		return State{Table: Table{Name: name, Setting: setting, ConnectionString: NewSecret(settings.value())}}, settings.check(faulty("", err))
+		_, err := connectionstring.ParseStorage(s.value())
+		s.refuse(err != nil, "", fmt.Sprint(err))
+		return State{Table: Table{Name: name, Setting: setting, ConnectionString: NewSecret(s.value())}}, s.err
 	}
 	return State{}, errors.New("is no place for state; " + stateForms)
 }
