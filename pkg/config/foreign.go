@@ -42,16 +42,11 @@ func unknownField(name string, known []string) string {
 	return unknown("field", name, known)
 }
 
-// foreignDocument says that a document is one of KEDA or Functions; "" for any other.
+// foreignDocument says that a document is one of Kubernetes or Functions; "" for any other.
 func foreignDocument(root *yamltree.Node) string {
-	what := "a " + yamltree.QuoteName(root.Get("kind").Text())
-	switch {
-	case root.Get("processors").Present():
-		return ""
-	case root.Get("bindings").Present():
-		what = "the function.json of an Azure Function"
-	case !root.Get("kind").Present() || !root.Get("apiVersion").Present():
+	has := func(name string) bool { return root.Get(name).Present() }
+	if has("processors") || !has("bindings") && !(has("kind") && has("apiVersion")) {
 		return ""
 	}
-	return "this is " + what + "; allowed is a processors file, which feedscale import FILE makes from ScaledObjects and function.json"
+	return "this is a file of Kubernetes or Azure Functions; allowed is a processors file, which feedscale import FILE makes from ScaledObjects and function.json"
 }
