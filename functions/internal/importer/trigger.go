@@ -70,15 +70,13 @@ func (k *keda) sizing(e *entry, t trigger) {
 
 func isTrue(v *yamltree.Node) bool { return strings.EqualFold(v.Text(), "true") }
 
-// every is the schedule of an interval in seconds; "" if NCRONTAB has none.
+// every is the schedule of an interval in seconds; "" if NCRONTAB has none below an hour.
 func every(seconds int) string {
-	for _, unit := range []struct {
-		seconds, most int
-		form          string
-	}{{1, 60, "*/%d * * * * *"}, {60, 60, "0 */%d * * * *"}, {3600, 24, "0 0 */%d * * *"}} {
-		if n := seconds / unit.seconds; n > 0 && n < unit.most && seconds%unit.seconds == 0 && unit.most%n == 0 {
-			return fmt.Sprintf(unit.form, n)
-		}
+	switch minutes := seconds / 60; {
+	case seconds > 0 && seconds < 60 && 60%seconds == 0:
+		return fmt.Sprintf("*/%d * * * * *", seconds)
+	case seconds%60 == 0 && minutes > 0 && minutes < 60 && 60%minutes == 0:
+		return fmt.Sprintf("0 */%d * * * *", minutes)
 	}
 	return ""
 }
