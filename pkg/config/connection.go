@@ -31,11 +31,9 @@ func findConnection(lookup func(string) (string, bool), name, what, field string
 	}
 	for _, prefix := range []string{"ConnectionStrings__AzureWebJobs", "AzureWebJobs", "ConnectionStrings__", ""} {
 		c.name = prefix + name
-		if found := placeholder.FindString(c.value()); found != "" {
-			c.refuse(true, "", fmt.Sprintf("holds the placeholder %s, which nothing replaced; allowed is the value itself", yamltree.Quote(found)))
-			return c
-		}
 		if c.value() != "" || field != "" && c.field(field) != "" {
+			wrong := unreplaced(c.value())
+			c.refuse(wrong != "", "", wrong)
 			return c
 		}
 	}
