@@ -13,22 +13,16 @@ import (
 
 // Validate returns what is wrong with a document, and marks each value that is Bad.
 func (f *Form) Validate(root *Node) Mistakes {
-	v := validator{form: f, root: root}
-	if err, ok := errors.AsType[*jsonschema.ValidationError](f.compiled.Validate(root.Value())); ok {
-		v.add(err)
+	err, _ := errors.AsType[*jsonschema.ValidationError](f.compiled.Validate(root.Value()))
+	return f.mistakes(root, err)
+}
+
+// mistakes returns the mistake of an error of the schema, or those of its causes; one for each value.
+func (f *Form) mistakes(root *Node, err *jsonschema.ValidationError) (all Mistakes) {
+	if err == nil {
+		return nil
 	}
-	return v.mistakes
-}
-
-type validator struct {
-	form     *Form
-	root     *Node
-	mistakes Mistakes
-}
-
-// add adds the mistake of an error of the schema, or those of its causes; one for each value.
-func (v *validator) add(err *jsonschema.ValidationError) {
-	n, schema := v.root, v.form.At(err.InstanceLocation...)
+	n, schema := root, f.At(err.InstanceLocation...)
 	for _, step := range err.InstanceLocation {
 		if i, err := strconv.Atoi(step); err == nil && n.IsList() {
 			n = n.Items[i]
@@ -40,14 +34,16 @@ func (v *validator) add(err *jsonschema.ValidationError) {
 	switch k := err.ErrorKind.(type) {
 	case *kind.Required:
 		for _, name := range k.Missing {
-			v.missing(n, name, schema, strings.Contains(err.SchemaURL, "/else/"))
+			all.Add(n.Get(name).Mistake(missing(properties(schema)[name].(Schema), strings.Contains(err.SchemaURL, "/else/"))))
 		}
-		return
+		n.Bad = true
+		return all
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			v.unknown(n.Get(name), schema)
+			all.Add(n.Get(name).Mistake(f.unknownField(n.Get(name), schema)))
+			n.Get(name).Bad = true
 		}
-		return
+		return all
 	case *kind.AnyOf:
 		wrong = "is incomplete"
 	case *kind.Minimum, *kind.Maximum:
@@ -64,40 +60,37 @@ func (v *validator) add(err *jsonschema.ValidationError) {
 	default:
 		if len(err.Causes) > 0 {
 			for _, cause := range err.Causes {
-				v.add(cause)
+				all = append(all, f.mistakes(root, cause)...)
 			}
-			return
+			return all
 		}
 	}
 	if !n.Bad {
 		n.Bad = true
-		v.mistakes.Add(n.Mistake(wrong + "; " + allowed))
+		all.Add(n.Mistake(wrong + "; " + allowed))
 	}
+	return all
 }
 
-// missing adds the mistake of a field that is missing. Its object counts as bad.
-func (v *validator) missing(n *Node, name string, schema Schema, orDefault bool) {
-	field := properties(schema)[name].(Schema)
+// missing returns the sentence about a field that is missing.
+func missing(field Schema, orDefault bool) string {
 	what, _ := field["description"].(string)
 	what, _, _ = strings.Cut(strings.NewReplacer(":", ".", ";", ".", " (", ".").Replace(what), ".")
 	text := "is missing (" + what + "); " + Allowed(field)
 	if orDefault {
 		text += ", here or in defaults"
 	}
-	v.mistakes.Add(n.Get(name).Mistake(text))
-	n.Bad = true
+	return text
 }
 
-// unknown adds the mistake of a field that the schema does not have.
-func (v *validator) unknown(n *Node, schema Schema) {
-	n.Bad = true
-	entries := v.form.root["required"].([]any)[0].(string)
-	text := v.form.unknown(n.Name, slices.Sorted(maps.Keys(properties(schema))))
+// unknownField returns the sentence about a field that the schema does not have.
+func (f *Form) unknownField(n *Node, schema Schema) string {
+	entries := f.root["required"].([]any)[0].(string)
 	switch {
 	case schema["patternProperties"] != nil:
-		text = "has a bad name; " + Allowed(schema)
-	case n.Path() == "defaults."+n.Name && properties(v.form.At(entries, "0"))[n.Name] != nil:
-		text = "has no default; allowed is one of its own in each of the " + entries
+		return "has a bad name; " + Allowed(schema)
+	case n.Path() == "defaults."+n.Name && properties(f.At(entries, "0"))[n.Name] != nil:
+		return "has no default; allowed is one of its own in each of the " + entries
 	}
-	v.mistakes.Add(n.Mistake(text))
+	return f.unknown(n.Name, slices.Sorted(maps.Keys(properties(schema))))
 }
