@@ -40,8 +40,9 @@ func (f *Form) mistakes(root *Node, err *jsonschema.ValidationError) (all Mistak
 		return all
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			all.Add(n.Get(name).Mistake(f.unknownField(n.Get(name), schema)))
-			n.Get(name).Bad = true
+			field := n.Get(name)
+			field.Bad = true
+			all.Add(field.Mistake(f.unknownField(field, schema)))
 		}
 		return all
 	case *kind.AnyOf:
