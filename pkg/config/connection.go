@@ -18,57 +18,50 @@ import (
 type connectionSettings struct {
 	name   string // under which it was found
 	lookup func(string) (string, bool)
+	err    error // the first thing that is wrong
 }
 
 // findConnection finds the connection string, or the setting with a field, under the names that the
 // Functions host looks for, in its order. what says in the error which settings are allowed.
-func findConnection(lookup func(string) (string, bool), name, what, field string) (connectionSettings, error) {
+func findConnection(lookup func(string) (string, bool), name, what, field string) *connectionSettings {
+	c := &connectionSettings{lookup: lookup}
 	if !IsSettingName(name) {
-		return connectionSettings{}, fmt.Errorf("%s is not the name of a setting; a connection string goes into a setting of its own, whose name stands here", yamltree.Quote(name))
+		c.err = fmt.Errorf("%s is not the name of a setting; a connection string goes into a setting of its own, whose name stands here", yamltree.Quote(name))
+		return c
 	}
 	for _, prefix := range []string{"ConnectionStrings__AzureWebJobs", "AzureWebJobs", "ConnectionStrings__", ""} {
-		c := connectionSettings{name: prefix + name, lookup: lookup}
-		if found := placeholder.FindString(c.value()); found != "" {
-			return c, c.check(fault{"", true, fmt.Sprintf("holds the placeholder %s, which nothing replaced; allowed is the value itself", yamltree.Quote(found))})
-		}
+		c.name = prefix + name
 		if c.value() != "" || field != "" && c.field(field) != "" {
-			return c, nil
+			wrong := unreplaced(c.value())
+			c.refuse(wrong != "", "", wrong)
+			return c
 		}
 	}
-	return connectionSettings{}, fmt.Errorf("the setting %s is missing; %s", name, what)
+	c.refuse(true, "", "is missing; "+what)
+	return c
+}
+
+// refuse keeps the first thing that is wrong with the connection string (""), with a field of it ("
+// (Field)"), or with one of the settings ("__field"). text says what is wrong, and what is allowed.
+func (c *connectionSettings) refuse(wrong bool, part, text string) {
+	if wrong && c.err == nil {
+		c.err = fmt.Errorf("the setting %s%s %s", c.name, part, text)
+	}
 }
 
 // value returns the connection string; "" if there is none.
-func (c connectionSettings) value() string { return c.get(c.name) }
+func (c *connectionSettings) value() string { return c.get(c.name) }
 
 // field returns the value of NAME__field; "" if there is none.
-func (c connectionSettings) field(field string) string {
+func (c *connectionSettings) field(field string) string {
 	return cmp.Or(c.get(c.name+"__"+field), c.get(c.name+":"+field))
 }
 
-func (c connectionSettings) get(name string) string {
+func (c *connectionSettings) get(name string) string {
 	if value, ok := c.lookup(name); ok {
 		return strings.TrimSpace(value)
 	}
 	return ""
-}
-
-// fault is what may be wrong with the connection string ("") or with a part of it: a field ("
-// (Field)"), or one of the settings ("__field").
-type fault struct {
-	part  string
-	wrong bool
-	text  string // what is wrong; what is allowed
-}
-
-// check returns an error about the first fault.
-func (c connectionSettings) check(faults ...fault) error {
-	for _, f := range faults {
-		if f.wrong {
-			return fmt.Errorf("the setting %s%s %s", c.name, f.part, f.text)
-		}
-	}
-	return nil
 }
 
 var (
@@ -98,38 +91,38 @@ const (
 )
 
 // identity reads the identity. It refuses the fields of Functions that would select another one.
-func (c connectionSettings) identity() (Identity, error) {
+func (c *connectionSettings) identity() Identity {
 	id := Identity{
 		Credential: Credential(strings.ToLower(c.field("credential"))),
 		ClientID:   c.field("clientId"),
 		TenantID:   c.field("tenantId"),
 		Secret:     NewSecret(c.field("clientSecret")),
 	}
-	const unsupported = "is not supported; allowed are __credential (managedidentity, workloadidentity), __clientId, __tenantId and __clientSecret"
+	for _, other := range []string{"certificate", "managedIdentityResourceId", "managedIdentityObjectId"} {
+		c.refuse(c.field(other) != "", "__"+other, "is not supported; allowed are __credential (managedidentity, workloadidentity), __clientId, __tenantId and __clientSecret")
+	}
 	known := []Credential{CredentialDefault, CredentialManagedIdentity, CredentialWorkloadIdentity}
-	return id, c.check(
-		fault{"__certificate", c.field("certificate") != "", unsupported},
-		fault{"__managedIdentityResourceId", c.field("managedIdentityResourceId") != "", unsupported},
-		fault{"__managedIdentityObjectId", c.field("managedIdentityObjectId") != "", unsupported},
-		fault{"__credential", !slices.Contains(known, id.Credential), "is not supported; allowed are managedidentity and workloadidentity, or leave it out"},
-		fault{"__clientId", id.ClientID != "" && !guid.MatchString(id.ClientID), "is not the client id of an identity; allowed is a GUID such as 00000000-0000-0000-0000-000000000000"},
-		fault{"__clientSecret", !id.Secret.IsZero() && id.Credential != CredentialDefault, "is for a service principal, and __credential names another identity; leave one of them out"},
-		fault{"__clientSecret", !id.Secret.IsZero() && (id.ClientID == "" || id.TenantID == ""), "is that of a service principal; set __tenantId and __clientId beside it"},
-	)
+	c.refuse(!slices.Contains(known, id.Credential), "__credential", "is not supported; allowed are managedidentity and workloadidentity, or leave it out")
+	c.refuse(id.ClientID != "" && !guid.MatchString(id.ClientID), "__clientId", "is not the client id of an identity; allowed is a GUID such as 00000000-0000-0000-0000-000000000000")
+	if !id.Secret.IsZero() {
+		c.refuse(id.Credential != CredentialDefault, "__clientSecret", "is for a service principal, and __credential names another identity; leave one of them out")
+		c.refuse(id.ClientID == "" || id.TenantID == "", "__clientSecret", "is that of a service principal; set __tenantId and __clientId beside it")
+	}
+	return id
 }
 
 // parseEndpoint reads the URL of a service: one of the given schemes, a host, a port or none, and
 // nothing else. The error does not quote the text, as that of package url does.
-func parseEndpoint(text string, schemes ...string) (*url.URL, error) {
+func parseEndpoint(text string, schemes ...string) (url.URL, error) {
 	u, err := url.Parse(text)
 	if err == nil && u.Port() != "" {
 		_, err = strconv.ParseUint(u.Port(), 10, 16)
 	}
 	if err != nil || u.Hostname() == "" || u.Port() == "0" || u.Opaque != "" || u.User != nil || !slices.Contains(schemes, u.Scheme) ||
 		u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("is not an address; allowed is %s://HOST/ or %[1]s://HOST:PORT/", schemes[0])
+		return url.URL{}, fmt.Errorf("is not an address; allowed is %s://HOST/ or %[1]s://HOST:PORT/", schemes[0])
 	}
-	return u, nil
+	return *u, nil
 }
 
 // Secret is a key or a connection string. Printed, logged or encoded, alone or inside another

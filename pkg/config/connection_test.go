@@ -92,7 +92,7 @@ func TestCosmosConnectionMistakes(t *testing.T) {
 		{"no endpoint", map[string]string{"COSMOS": "AccountKey=" + testKey}, "the setting COSMOS has no AccountEndpoint; "},
 		{"an address where a connection string belongs", map[string]string{"COSMOS": "https://shop.documents.azure.com/"}, "the setting COSMOS is an address; "},
 		{"a bare key", map[string]string{"COSMOS": strings.TrimRight(testKey, "=")}, "the setting COSMOS is no connection string: part 1 "},
-		{"a field twice", map[string]string{"COSMOS": "AccountKey=" + testKey + ";AccountKey=" + testKey}, "part 2 of it repeats a name"},
+		{"a field twice", map[string]string{"COSMOS": "AccountKey=" + testKey + ";AccountKey=" + testKey}, "part 2 of it is not name=value, or repeats a name; copy the connection string whole, once"},
 		{"a truncated key", map[string]string{"COSMOS": "AccountEndpoint=https://shop.documents.azure.com/;AccountKey=" + testKey[:13]}, "the setting COSMOS (AccountKey) is not base64"},
 		{"a bad key beside an endpoint", map[string]string{"COSMOS__accountEndpoint": "https://shop.documents.azure.com/", "COSMOS__accountKey": testKey + "!"}, "the setting COSMOS__accountKey is not base64"},
 		{"a host without a scheme", map[string]string{"COSMOS__accountEndpoint": "shop.documents.azure.com"}, "the setting COSMOS__accountEndpoint is not an address; allowed is https://HOST/"},
@@ -205,7 +205,7 @@ func TestStorageConnection(t *testing.T) {
 		{"no key", "AccountName=shop", "the setting STORAGE does not sign in"},
 		{"no account", "AccountKey=" + testKey, "the setting STORAGE names no account"},
 		{"a truncated key", "AccountName=shop;AccountKey=" + testKey[:13], "the setting STORAGE has no usable AccountKey: it is not base64"},
-		{"development storage switched off", "UseDevelopmentStorage=false", "has a bad UseDevelopmentStorage"},
+		{"development storage switched off", "UseDevelopmentStorage=false", "names no account; allowed is AccountName="},
 		{"a text", "shop", "the setting STORAGE is no connection string"},
 		{"nothing", "", "the setting STORAGE is missing"},
 	} {

@@ -28,47 +28,35 @@ var accountID = regexp.MustCompile(`(?i)^/subscriptions/[0-9a-f-]{36}/resourceGr
 // ParseCosmosConnection reads the connection in a setting, by the convention of Functions
 // (docs/configure.md, Connections). The error says what is allowed, and never contains a key.
 func ParseCosmosConnection(lookup func(string) (string, bool), name string) (CosmosConnection, error) {
-	settings, err := findConnection(lookup, name,
+	s := findConnection(lookup, name,
 		"set "+name+" to a connection string, or "+name+"__accountEndpoint to https://ACCOUNT.documents.azure.com/ to sign in with an identity (or with "+name+"__accountKey)",
 		"accountEndpoint")
-	if err != nil {
-		return CosmosConnection{}, err
-	}
 	endpointPart, keyPart := "__accountEndpoint", "__accountKey"
-	endpoint, key := settings.field("accountEndpoint"), settings.field("accountKey")
-	if text := settings.value(); text != "" {
+	endpoint, key := s.field("accountEndpoint"), s.field("accountKey")
+	if text := s.value(); text != "" {
 		fields, err := connectionstring.Parse(text, connectionstring.CosmosDB)
 		endpoint, key = fields["accountendpoint"], fields["accountkey"]
-		if err := settings.check(
-			fault{"", strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://"), "is an address; put it into the same name followed by __accountEndpoint, or set a connection string"},
-			fault{"", err != nil, fmt.Sprint(err)},
-			fault{"", endpoint == "", "has no AccountEndpoint; allowed is AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=...;"},
-			fault{"", key == "", "has no AccountKey; add it, or put the address alone into the same name followed by __accountEndpoint to sign in with an identity"},
-		); err != nil {
-			return CosmosConnection{}, err
-		}
+		s.refuse(strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://"), "", "is an address; put it into the same name followed by __accountEndpoint, or set a connection string")
+		s.refuse(err != nil, "", fmt.Sprint(err))
+		s.refuse(endpoint == "", "", "has no AccountEndpoint; allowed is AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=...;")
+		s.refuse(key == "", "", "has no AccountKey; add it, or put the address alone into the same name followed by __accountEndpoint to sign in with an identity")
 		endpointPart, keyPart = " (AccountEndpoint)", " (AccountKey)"
 	}
 	u, err := parseEndpoint(endpoint, "https", "http")
-	if err != nil {
-		return CosmosConnection{}, settings.check(fault{endpointPart, true, err.Error()})
-	}
+	s.refuse(err != nil, endpointPart, fmt.Sprint(err))
 	host := strings.TrimSuffix(strings.ToLower(u.Host), map[string]string{"https": ":443", "http": ":80"}[u.Scheme])
 	c := CosmosConnection{Setting: name, Endpoint: u.Scheme + "://" + host + "/", Host: u.Hostname(), Key: NewSecret(key)}
-	scope := settings.field("tokenScope")
+	scope := s.field("tokenScope")
 	if key != "" {
+		s.refuse(scope != "", "__tokenScope", "is for an identity, and a key signs in; leave it out, or leave the key out and put the address of the account into the same name followed by __accountEndpoint")
 		err := connectionstring.CheckKey(key)
-		return c, settings.check(
-			fault{"__tokenScope", scope != "", "is for an identity, and a key signs in; leave it out, or leave the key out and put the address of the account into the same name followed by __accountEndpoint"},
-			fault{keyPart, err != nil, fmt.Sprint(err)})
+		s.refuse(err != nil, keyPart, fmt.Sprint(err))
+		return c, s.err
 	}
-	if c.Identity, err = settings.identity(); err != nil {
-		return c, err
-	}
-	c.TokenScope, c.ResourceID = scope, settings.field("resourceId")
+	c.Identity, c.TokenScope, c.ResourceID = s.identity(), scope, s.field("resourceId")
 	resource, whole := strings.CutSuffix(scope, "/.default")
 	_, err = parseEndpoint(resource, "https", "http")
-	return c, settings.check(
-		fault{"__tokenScope", scope != "" && (!whole || err != nil), "is not the scope of a token; allowed is https://HOST/.default, such as https://cosmos.azure.com/.default, or leave it out"},
-		fault{"__resourceId", c.ResourceID != "" && !accountID.MatchString(c.ResourceID), "is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME"})
+	s.refuse(scope != "" && (!whole || err != nil), "__tokenScope", "is not the scope of a token; allowed is https://HOST/.default, such as https://cosmos.azure.com/.default, or leave it out")
+	s.refuse(c.ResourceID != "" && !accountID.MatchString(c.ResourceID), "__resourceId", "is not the resource id of an account; allowed is /subscriptions/ID/resourceGroups/GROUP/providers/Microsoft.DocumentDB/databaseAccounts/NAME")
+	return c, s.err
 }

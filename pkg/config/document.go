@@ -3,11 +3,9 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/scaling"
-	"github.com/feedscale/feedscale/pkg/yamlschema"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -19,24 +17,21 @@ type Document struct {
 
 // documentReader reads a document of any kind by its schema, and by the rules in rules.go.
 type documentReader struct {
-	form     *yamlschema.Form
-	root     *yamltree.Node
+	form     *yamltree.Form
+	root     *yamltree.Node // its entries inherit from defaults
 	mistakes *Mistakes
-	bad      map[*yamltree.Node]bool // values with a mistake: they are read as absent
 	lookup   func(string) (string, bool)
 	claims   map[string]claim
-	members  map[string]bool // groups, and whether they have a member
-	stray    bool            // whether a processor names an unknown group, which may be a missing member
-	events   *Events         // whose namespace has the signal queues; nil = unknown
+	events   *Events // whose namespace has the signal queues; nil = unknown
 }
 
 // newDocumentReader parses a document and validates it by its schema. It returns nil, and adds a
-// mistake, if the document cannot be read at all. entries is the list that each document has.
-func newDocumentReader(file string, text []byte, f *yamlschema.Form, entries string, mistakes *Mistakes) *documentReader {
+// mistake, if the document cannot be read at all. list names the list that each document has.
+func newDocumentReader(file string, text []byte, f *yamltree.Form, list string, mistakes *Mistakes) *documentReader {
 	documents, wrong := yamltree.Parse(file, text)
 	if len(documents) == 0 {
 		if len(wrong) == 0 {
-			mistakes.Add(Mistake{File: file, Line: 1, Column: 1, Field: entries, Text: "is empty; " + yamlschema.Allowed(f.At(entries))})
+			mistakes.Add(Mistake{File: file, Line: 1, Field: list, Text: "is empty; " + yamltree.Allowed(f.At(list))})
 		}
 		*mistakes = append(*mistakes, wrong...)
 		return nil
@@ -47,44 +42,37 @@ func newDocumentReader(file string, text []byte, f *yamlschema.Form, entries str
 	}
 	*mistakes = append(*mistakes, wrong...)
 	if len(documents) > 1 {
-		mistakes.Add(documents[1].Mistake("a second document begins here; allowed is one document, with all " + entries + " in its list"))
+		mistakes.Add(documents[1].Mistake("a second document begins here; allowed is one document, with all " + list + " in its list"))
 	}
-	wrong, bad := f.Validate(documents[0])
-	*mistakes = append(*mistakes, wrong...)
-	d := &documentReader{form: f, root: documents[0], mistakes: mistakes, bad: bad, claims: map[string]claim{}, members: map[string]bool{}}
+	*mistakes = append(*mistakes, f.Validate(documents[0])...)
+	d := &documentReader{form: f, root: documents[0], mistakes: mistakes, claims: map[string]claim{}}
 	d.checkValues(string(text), d.root)
+	for _, e := range d.entries(list) {
+		e.node.Inherit(d.root.Get("defaults"))
+	}
 	return d
 }
 
-// entry is an item of a document's list, on top of the defaults.
+// entry is an item of a document's list.
 type entry struct {
 	*documentReader
-	node     *yamltree.Node
-	defaults *yamltree.Node // an absent one for groups, and if the document has none
+	node *yamltree.Node
 }
 
 // entries returns the items of a list that are objects.
 func (d *documentReader) entries(list string) (all []entry) {
-	defaults := d.root.Get("defaults")
-	if list == "groups" {
-		defaults = new(yamltree.Node)
-	}
 	for _, item := range d.root.Get(list).Items {
 		if item.IsObject() {
-			all = append(all, entry{d, item, defaults})
+			all = append(all, entry{d, item})
 		}
 	}
 	return all
 }
 
-// fields reads an entry of a list, with the defaults of the document and of the schema. It reads a
-// field with a mistake as null, and leaves out an item with one.
+// fields reads an entry of a list, with the defaults of the schema. It reads a field with a mistake
+// as null, and leaves out an item with one.
 func fields[T any](e entry, list string) T {
-	value := e.node.Value(e.bad)
-	if e.defaults.IsObject() {
-		value = yamlschema.Overlay(e.defaults.Value(e.bad), value)
-	}
-	decoded, err := yamlschema.Decode[T](e.form.At(list, "0"), value)
+	decoded, err := yamltree.Decode[T](e.form.At(list, "0"), e.node.Value())
 	if err != nil {
 		e.mistake(e.node, "cannot be read ("+err.Error()+"); allowed is what the schema allows")
 	}
@@ -103,9 +91,6 @@ func load(file string, text []byte, lookup func(string) (string, bool), events *
 		f.Policy = scaling.GroupPolicy{MinReplicas: f.MinReplicaCount, MaxReplicas: f.MaxReplicaCount}
 		e.checkBounds(f.MinReplicaCount, f.MaxReplicaCount)
 		e.claimName(f.Name)
-		if f.Name != "" {
-			d.members[f.Name] = false
-		}
 		e.claimTarget(f.Name, f.Target)
 		e.claimSignalQueue(f.SignalQueue)
 		read.Groups = append(read.Groups, f.Group)
@@ -114,14 +99,13 @@ func load(file string, text []byte, lookup func(string) (string, bool), events *
 		p := e.processor()
 		read.Processors = append(read.Processors, p)
 		e.claimName(p.Name)
-		e.checkGroup(p)
 		e.claimLeases(p)
 		if p.Group == "" {
 			e.claimTarget(p.Name, p.Target) // else that of the group counts
 		}
 		e.claimSignalQueue(p.SignalQueue)
 	}
-	d.checkMembers()
+	d.checkGroups(read)
 	containers := func(p Processor) [5]string {
 		return [5]string{p.Connection.Endpoint, p.DatabaseID, p.ContainerID, p.LeaseConnection.Endpoint, p.LeaseDatabaseID + "/" + p.LeaseContainerID}
 	}
@@ -143,11 +127,8 @@ func (e entry) processor() Processor {
 	p.StartFrom, _ = parseStartFrom(f.StartFrom) // the schema checked these
 	p.Schedule, _ = parseSchedule(f.Schedule)
 	p.IdleSchedule, _ = parseSchedule(f.IdleSchedule)
-	p.Connection = e.connection(e.at("connection"), f.Connection)
-	p.LeaseConnection = p.Connection
-	if f.LeaseConnection != "" {
-		p.LeaseConnection = e.connection(e.at("leaseConnection"), f.LeaseConnection)
-	}
+	p.Connection = e.connection(e.at("connection"), f.Connection, CosmosConnection{})
+	p.LeaseConnection = e.connection(e.at("leaseConnection"), f.LeaseConnection, p.Connection)
 	p.LeaseDatabaseID = cmp.Or(p.LeaseDatabaseID, p.DatabaseID)
 	p.AccountHost = cmp.Or(p.AccountHost, p.Connection.Host)
 	p.Throughput = e.throughput(f.Throughput, p)
@@ -155,10 +136,10 @@ func (e entry) processor() Processor {
 	return p
 }
 
-// connection reads the connection that a setting holds.
-func (e entry) connection(at *yamltree.Node, name string) CosmosConnection {
-	if name == "" || e.bad[at] {
-		return CosmosConnection{}
+// connection reads the connection in a setting, which is the inherited one if there is no name.
+func (e entry) connection(at *yamltree.Node, name string, inherited CosmosConnection) CosmosConnection {
+	if name == "" {
+		return inherited
 	}
 	connection, err := ParseCosmosConnection(e.lookup, name)
 	if err != nil {
@@ -170,37 +151,32 @@ func (e entry) connection(at *yamltree.Node, name string) CosmosConnection {
 
 // throughput reads the containers of a processor, whose connection and database are defaults.
 func (e entry) throughput(f throughputFields, p Processor) Throughput {
-	t, list, mode := f.Throughput, e.at("throughput.containers"), e.at("throughput.mode")
-	t.ScaleDownAfter = time.Duration(f.ScaleDownAfter)
-	allowed := func(field ...string) string {
-		return yamlschema.Allowed(e.form.At(append([]string{"processors", "0", "throughput"}, field...)...))
-	}
+	t := Throughput{Mode: f.Mode, ScaleDownAfter: time.Duration(f.ScaleDownAfter)}
+	list, mode := e.at("throughput.containers"), e.at("throughput.mode")
 	switch {
-	case e.bad[mode] || e.bad[list]:
+	case mode.Bad || list.Bad:
 	case len(list.Items) > 0 && !mode.Present():
-		e.mistake(list, "mode is missing; "+allowed("mode"))
+		e.mistake(list, "mode is missing; allowed are recommend and apply, or off")
 	case len(list.Items) == 0 && t.Mode != ThroughputOff:
-		e.mistake(mode, fmt.Sprintf("%s needs containers; %s", t.Mode, allowed("containers", "0")))
+		e.mistake(mode, fmt.Sprintf("%s needs containers, as in throughput: {mode: %[1]s, containers: [{container: orders}]}; allowed without is off", t.Mode))
 	}
-	items := slices.DeleteFunc(slices.Clone(list.Items), func(n *yamltree.Node) bool { return e.bad[n] })
-	for i, n := range items {
-		this, f := entry{e.documentReader, n, new(yamltree.Node)}, f.Containers[i]
-		made := f.ThroughputContainer
-		made.ContainerID, made.DatabaseID, made.Connection = f.Container, cmp.Or(f.Database, p.DatabaseID), p.Connection
-		if f.Connection != "" {
-			made.Connection = e.connection(n.Get("connection"), f.Connection)
+	for _, n := range list.Items {
+		if n.Bad || t.Mode == ThroughputOff {
+			continue
 		}
-		this.clash(made.Min > made.Max, fmt.Sprintf("min is %d and max %d; allowed is a min up to max", made.Min, made.Max), "min", "max")
-		account := made.Connection
-		needsID := t.Mode != ThroughputOff && account.Endpoint != "" && account.UsesIdentity() && account.ResourceID == ""
-		this.clash(needsID, fmt.Sprintf("the data plane lets no identity read throughput; allowed is a key in setting %s, or the resource id of the account in setting %[1]s__resourceId", account.Setting), "connection")
-		t.Containers = append(t.Containers, made)
-		if t.Mode != ThroughputOff && account.Endpoint != "" && made.DatabaseID != "" && p.Name != "" && !e.bad[n.Get("container")] {
-			this.claimThroughput(e.node, p.Name, t, made)
+		this, f := entry{e.documentReader, n}, f.Containers[len(t.Containers)]
+		c := f.ThroughputContainer
+		c.ContainerID, c.DatabaseID = f.Container, cmp.Or(f.Database, p.DatabaseID)
+		c.Connection = e.connection(n.Get("connection"), f.Connection, p.Connection)
+		t.Containers = append(t.Containers, c)
+		this.clash(c.Min > c.Max, fmt.Sprintf("min is %d and max %d; allowed is a min up to max", c.Min, c.Max), "min", "max")
+		if c.Connection.Endpoint == "" {
+			continue // a mistake of its own
 		}
-	}
-	if t.Mode == ThroughputOff {
-		t.Containers = nil
+		this.clash(c.Connection.UsesIdentity() && c.Connection.ResourceID == "", fmt.Sprintf("the data plane lets no identity read throughput; allowed is a key in setting %s, or the resource id of the account in setting %[1]s__resourceId", c.Connection.Setting), "connection")
+		if c.DatabaseID != "" && p.Name != "" && !n.Get("container").Bad {
+			this.claimThroughput(e.node, p.Name, t, c)
+		}
 	}
 	return t
 }

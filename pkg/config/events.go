@@ -35,38 +35,29 @@ var (
 	subscriptionName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,48}[A-Za-z0-9])?$`)
 )
 
-const queueForm = "allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last"
-
 // ParseEvents reads the value of FEEDSCALE_EVENTS. lookup finds the settings of the connection.
 func ParseEvents(lookup func(string) (string, bool), text string) (Events, error) {
-	const forms = "allowed are stdout:, servicebus:SETTING/QUEUE, which may be a topic, or, to consume, servicebus:SETTING/TOPIC/Subscriptions/NAME, SETTING naming a setting that holds a Service Bus connection"
 	scheme, rest, _ := strings.Cut(text, ":")
-	switch strings.ToLower(scheme) {
-	case "stdout":
-		if rest != "" {
-			return Events{}, errors.New("stdout: takes nothing after the colon; " + forms)
-		}
+	setting, queue, named := strings.Cut(rest, "/")
+	switch scheme = strings.ToLower(scheme); {
+	case scheme == "stdout" && rest == "":
 		return Events{}, nil
-	case "servicebus":
-		setting, path, ok := strings.Cut(rest, "/")
-		if !ok {
-			return Events{}, errors.New("servicebus: is not followed by SETTING/QUEUE; " + forms)
-		}
-		queue, subscription := path, ""
-		of := subscriptionPath.FindStringSubmatch(path)
-		if of != nil {
-			queue, subscription = of[1], of[2]
-		}
-		if !queueName.MatchString(queue) {
-			return Events{}, fmt.Errorf("%s is not the name of a queue or topic; %s", yamltree.Quote(queue), queueForm)
-		}
-		if of != nil && !subscriptionName.MatchString(subscription) {
-			return Events{}, fmt.Errorf("%s is not the name of a subscription; allowed are up to 50 letters, digits, '.', '-' and '_', a letter or digit first and last", yamltree.Quote(subscription))
-		}
-		connection, err := ParseServiceBusConnection(lookup, setting, queue)
-		return Events{Queue: queue, Subscription: subscription, ServiceBus: connection}, err
+	case scheme != "servicebus" || !named:
+		return Events{}, errors.New("is no place for events; allowed are stdout:, servicebus:SETTING/QUEUE, which may be a topic, or, to consume, servicebus:SETTING/TOPIC/Subscriptions/NAME, SETTING naming a setting that holds a Service Bus connection")
 	}
-	return Events{}, errors.New("is no place for events; " + forms)
+	subscription := ""
+	of := subscriptionPath.FindStringSubmatch(queue)
+	if of != nil {
+		queue, subscription = of[1], of[2]
+	}
+	if !queueName.MatchString(queue) {
+		return Events{}, fmt.Errorf("%s is not the name of a queue or topic; allowed are up to 260 letters, digits, '.', '-', '_' and '/', a letter or digit first and last", yamltree.Quote(queue))
+	}
+	if of != nil && !subscriptionName.MatchString(subscription) {
+		return Events{}, fmt.Errorf("%s is not the name of a subscription; allowed are up to 50 letters, digits, '.', '-' and '_', a letter or digit first and last", yamltree.Quote(subscription))
+	}
+	connection, err := ParseServiceBusConnection(lookup, setting, queue)
+	return Events{Queue: queue, Subscription: subscription, ServiceBus: connection}, err
 }
 
 // ServiceBusConnection is a Service Bus namespace and how to sign in to it.
@@ -84,54 +75,36 @@ func (c ServiceBusConnection) UsesIdentity() bool { return c.ConnectionString.Is
 // ParseServiceBusConnection reads the connection in a setting, by the convention of Functions
 // (docs/configure.md, Connections). The error never contains a key or a signature.
 func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue string) (ServiceBusConnection, error) {
-	settings, err := findConnection(lookup, name,
+	s := findConnection(lookup, name,
 		"set "+name+" to a connection string, or "+name+"__fullyQualifiedNamespace to NAMESPACE.servicebus.windows.net to sign in with an identity",
 		"fullyQualifiedNamespace")
-	if err != nil {
-		return ServiceBusConnection{}, err
+	c := ServiceBusConnection{Setting: name, Namespace: s.field("fullyQualifiedNamespace")}
+	text := s.value()
+	if text == "" {
+		u, err := url.Parse("sb://" + c.Namespace)
+		s.refuse(err != nil || u.Host != c.Namespace || u.Port() != "" || u.Hostname() == "", "__fullyQualifiedNamespace", "is not a host name; allowed is NAMESPACE.servicebus.windows.net, without sb:// and without a path")
+		c.Identity = s.identity()
+		return c, s.err
 	}
-	c := ServiceBusConnection{Setting: name}
-	if text := settings.value(); text != "" {
-		err := c.readString(text, queue)
-		return c, settings.check(fault{"", err != nil, fmt.Sprint(err)})
-	}
-	c.Namespace = settings.field("fullyQualifiedNamespace")
-	if u, err := url.Parse("sb://" + c.Namespace); err != nil || u.Host != c.Namespace || u.Port() != "" || u.Hostname() == "" {
-		return c, settings.check(fault{"__fullyQualifiedNamespace", true, "is not a host name; allowed is NAMESPACE.servicebus.windows.net, without sb:// and without a path"})
-	}
-	c.Identity, err = settings.identity()
-	return c, err
-}
-
-// readString reads a connection string, and reduces it to the fields that sign in.
-func (c *ServiceBusConnection) readString(text, queue string) error {
 	fields, err := connectionstring.Parse(text, connectionstring.ServiceBus)
-	if err != nil {
-		return err
-	}
+	s.refuse(err != nil, "", fmt.Sprint(err))
 	u, err := parseEndpoint(fields["endpoint"], "sb", "amqps", "amqp", "https")
-	if err != nil {
-		return fmt.Errorf("has no usable Endpoint: it %w", err)
-	}
+	s.refuse(err != nil, "", fmt.Sprint("has no usable Endpoint: it ", err))
 	c.Namespace, c.Entity = u.Host, fields["entitypath"]
-	canonical := "Endpoint=sb://" + u.Host + "/"
-	keyName, key, signature := fields["sharedaccesskeyname"], fields["sharedaccesskey"], fields["sharedaccesssignature"]
-	emulator := fields["usedevelopmentemulator"]
-	switch {
-	case c.Entity != "" && !strings.EqualFold(c.Entity, queue):
-		return fmt.Errorf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", yamltree.Quote(c.Entity), yamltree.Quote(queue))
-	case !slices.Contains([]string{"", "true", "false"}, strings.ToLower(emulator)):
-		return errors.New("has a bad UseDevelopmentEmulator; allowed are true and false")
+	s.refuse(c.Entity != "" && !strings.EqualFold(c.Entity, queue), "", fmt.Sprintf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", yamltree.Quote(c.Entity), yamltree.Quote(queue)))
+	canonical, emulator := "Endpoint=sb://"+u.Host+"/", strings.ToLower(fields["usedevelopmentemulator"])
+	switch keyName, key, signature := fields["sharedaccesskeyname"], fields["sharedaccesskey"], fields["sharedaccesssignature"]; {
 	case signature != "":
 		canonical += ";SharedAccessSignature=" + signature
 	case keyName != "" && key != "":
 		canonical += ";SharedAccessKeyName=" + keyName + ";SharedAccessKey=" + key
 	default:
-		return errors.New("does not sign in; allowed are SharedAccessKeyName with SharedAccessKey, or SharedAccessSignature (for an identity, set the same name followed by __fullyQualifiedNamespace instead)")
+		s.refuse(true, "", "does not sign in; allowed are SharedAccessKeyName with SharedAccessKey, or SharedAccessSignature (for an identity, set the same name followed by __fullyQualifiedNamespace instead)")
 	}
-	if strings.EqualFold(emulator, "true") {
+	s.refuse(!slices.Contains([]string{"", "true", "false"}, emulator), "", "has a bad UseDevelopmentEmulator; allowed are true and false")
+	if emulator == "true" {
 		canonical += ";UseDevelopmentEmulator=true"
 	}
 	c.ConnectionString = NewSecret(canonical)
-	return nil
+	return c, s.err
 }

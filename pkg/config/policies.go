@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/scaling"
-	"github.com/feedscale/feedscale/pkg/yamlschema"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -28,7 +27,7 @@ var builtInPolicies = []string{"default", "keda"}
 
 // DefaultPolicy returns the policy of a processor that sets nothing.
 func DefaultPolicy() scaling.Policy {
-	fields, err := yamlschema.Decode[namedPolicyFields](policiesForm().At("policies", "0"), nil)
+	fields, err := yamltree.Decode[namedPolicyFields](policiesForm().At("policies", "0"), nil)
 	if err != nil {
 		panic(err) // the defaults of the schema are part of the program
 	}

@@ -86,17 +86,11 @@ func Load(name string, text []byte, lookup func(string) (string, bool)) (Documen
 
 // document reads the document in --config, FEEDSCALE_PROCESSORS or FEEDSCALE_CONFIG, in this order.
 func (in Input) document(env *environment, settings variables, mistakes *Mistakes) (name string, text []byte, ok bool) {
-	file := in.File
-	switch {
-	case file != "":
-	case settings.Processors != "":
+	if in.File == "" && settings.Processors != "" {
 		return processorsSetting, []byte(settings.Processors), true
-	case settings.Config != "":
-		file = settings.Config
-	default:
-		root, _ := env.lookup(appRoot)
-		file = filepath.Join(root, "processors.yaml")
 	}
+	root, _ := env.lookup(appRoot)
+	file := cmp.Or(in.File, settings.Config, filepath.Join(root, "processors.yaml"))
 	text, err := in.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

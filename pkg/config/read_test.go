@@ -68,7 +68,7 @@ func TestMistakesOfSettingsAndProcessorsAreReportedTogether(t *testing.T) {
 	}
 	want := []string{
 		"FEEDSCALE_CONCURENCY", "FEEDSCALE_LOG_LEVEL", "FEEDSCALE_STATE",
-		"processors[0] (Orders).name", "processors[0] (Orders).connection",
+		"processors[0] (Orders).connection", "processors[0] (Orders).name",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

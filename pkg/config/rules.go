@@ -14,15 +14,8 @@ import (
 // minimalGroups is the example of groups in mistakes.
 const minimalGroups = "groups: [{name: shop-workers, target: {deployment: shop-workers}}]"
 
-// at returns the value at a path, "fallback.replicas", of the entry or else of the defaults.
-func (e entry) at(path string) *yamltree.Node {
-	names := strings.Split(path, ".")
-	n := e.node.Get(names...)
-	if inherited := e.defaults.Get(names...); !n.Present() && inherited.Present() {
-		return inherited
-	}
-	return n
-}
+// at returns the value at a path, "fallback.replicas".
+func (e entry) at(path string) *yamltree.Node { return e.node.Get(strings.Split(path, ".")...) }
 
 // mistake adds a mistake of a rule. The value is still read, for entries that inherit it.
 func (e entry) mistake(n *yamltree.Node, text string) { e.mistakes.Add(n.Mistake(text)) }
@@ -30,19 +23,20 @@ func (e entry) mistake(n *yamltree.Node, text string) { e.mistakes.Add(n.Mistake
 // clash adds a mistake of values that contradict each other, unless one of them has a mistake. Its
 // place is the first value that the entry itself has, else that it inherits, else the entry.
 func (e entry) clash(wrong bool, text string, paths ...string) {
+	if !wrong {
+		return
+	}
 	place := e.node
 	for _, path := range slices.Backward(paths) {
-		n, inherited := e.at(path), !e.node.Get(strings.Split(path, ".")...).Present()
-		if e.bad[n] {
+		n := e.at(path)
+		if n.Bad {
 			return
 		}
-		if n.Present() && !(inherited && place != e.node) {
+		if own := strings.HasPrefix(n.Path(), e.node.Path()); n.Present() && (own || place == e.node) {
 			place = n
 		}
 	}
-	if wrong {
-		e.mistake(place, text)
-	}
+	e.mistake(place, text)
 }
 
 // checkPolicy adds the mistakes across the fields of a policy.
@@ -51,7 +45,7 @@ func (e entry) checkPolicy(f policyFields) {
 		fmt.Sprintf("activationChangeFeedLagThreshold is %d and changeFeedLagThreshold %d; allowed is an activation below the threshold", f.ActivationChangeFeedLagThreshold, f.ChangeFeedLagThreshold),
 		"activationChangeFeedLagThreshold", "changeFeedLagThreshold")
 	e.checkBounds(f.MinReplicaCount, f.MaxReplicaCount)
-	if !e.bad[e.at("fallback.replicas")] {
+	if !e.at("fallback.replicas").Bad {
 		e.clash(needsReplicas(f.Fallback.Behavior) && f.Fallback.Replicas == nil,
 			fmt.Sprintf("%s needs replicas; allowed is a whole number, 0 or more, in replicas", f.Fallback.Behavior), "fallback.behavior")
 	}
@@ -70,29 +64,35 @@ func (e entry) checkBounds(least int, most *int) {
 	}
 }
 
-// checkGroup adds the mistakes of a processor about its group.
-func (e entry) checkGroup(p Processor) {
-	_, known := e.members[p.Group]
-	switch {
-	case p.Group == "":
-		return
-	case known:
-		e.members[p.Group] = true
-	case len(e.members) == 0:
-		e.mistake(e.at("group"), fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups))
-	default:
-		e.mistake(e.at("group"), unknown("group", p.Group, slices.Sorted(maps.Keys(e.members))))
+// checkGroups adds the mistakes between processors and groups.
+func (d *documentReader) checkGroups(read Document) {
+	members := map[string]int{} // by group
+	for _, g := range read.Groups {
+		members[g.Name] = 0
 	}
-	e.stray = e.stray || !known
-	if p.SignalQueue != "" {
-		e.mistake(e.at("signalQueue"), fmt.Sprintf("has no effect in a member of a group; allowed is a signalQueue of the group %s", yamltree.QuoteName(p.Group)))
+	delete(members, "") // a mistake of its own
+	stray := false      // whether a group has another name in a processor: then nobody knows its members
+	for i, e := range d.entries("processors") {
+		p := read.Processors[i]
+		if p.Group == "" {
+			continue
+		}
+		if _, known := members[p.Group]; known {
+			members[p.Group]++
+		} else {
+			stray = true
+			text := fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups)
+			if len(members) > 0 {
+				text = unknown("group", p.Group, slices.Sorted(maps.Keys(members)))
+			}
+			e.mistake(e.at("group"), text)
+		}
+		if p.SignalQueue != "" {
+			e.mistake(e.at("signalQueue"), fmt.Sprintf("has no effect in a member of a group; allowed is a signalQueue of the group %s", yamltree.QuoteName(p.Group)))
+		}
 	}
-}
-
-// checkMembers adds the mistakes of groups without a member, if all members are known.
-func (d *documentReader) checkMembers() {
-	for _, e := range d.entries("groups") {
-		if has, known := d.members[e.node.Get("name").Text()]; known && !has && !d.stray {
+	for i, e := range d.entries("groups") {
+		if count, known := members[read.Groups[i].Name]; known && count == 0 && !stray {
 			e.mistake(e.node, "has no members; allowed is a group that a processor names in its field group")
 		}
 	}

@@ -45,7 +45,7 @@ func TestKEDAScheduleRefusals(t *testing.T) {
 		{"an empty expression", "UTC", "", "0 7 * * *", "start: "},
 		{"a zone without an expression, at which cron/v3 panics", "UTC", "TZ=UTC", "0 7 * * *", "the time zone does not belong here"},
 		{"a zone in front", "UTC", "CRON_TZ=UTC 0 6 * * *", "0 7 * * *", "the time zone does not belong here"},
-		{"six fields", "UTC", "0 0 6 * * *", "0 7 * * *", `leave the second out, as in "0 6 * * *"`},
+		{"six fields", "UTC", "0 0 6 * * *", "0 7 * * *", `found 6: [0 0 6 * * *]); allowed are five fields (minute hour day month weekday)`},
 		{"only commas", "UTC", ", 6 * * *", "0 7 * * *", "never fires"},
 		{"April 31", "UTC", "0 6 31 4 *", "0 7 * * *", "never fires"},
 		{"one expression spelled in two ways", "UTC", "0 6 * * MON", "0 6 * * 1", "start and end are the same"},

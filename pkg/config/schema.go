@@ -10,7 +10,6 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/crontab"
-	"github.com/feedscale/feedscale/pkg/yamlschema"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -24,13 +23,12 @@ var schemaText string
 func Schema() string { return schemaText }
 
 var (
-	processorsForm = sync.OnceValue(func() *yamlschema.Form { return yamlschema.New(schemaText, "", formats, unknownField) })
-	policiesForm   = sync.OnceValue(func() *yamlschema.Form {
-		return yamlschema.New(schemaText, "/$defs/policiesFile", formats, unknownField)
-	})
+	processorsForm = sync.OnceValue(func() *yamltree.Form { return yamltree.NewForm(schemaText, "", formats, unknownField) })
+	policiesForm   = sync.OnceValue(func() *yamltree.Form { return yamltree.NewForm(schemaText, "policiesFile", formats, unknownField) })
 )
 
-// formats are those that JSON Schema does not have. Each says what is wrong, and what is allowed.
+// formats are those that JSON Schema does not have. Each says what is wrong, and what is allowed if
+// the schema does not say it.
 var formats = map[string]func(string) error{
 	"feedscale-duration":          func(text string) error { return checkDuration(text, 0) },
 	"feedscale-positive-duration": func(text string) error { return checkDuration(text, time.Second) },
@@ -48,20 +46,17 @@ func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	foreign := func(r rune) bool { return !strings.ContainsRune("0123456789.hms", r) }
 	if err != nil || strings.ContainsFunc(text, foreign) {
-		return 0, fmt.Errorf("%s is no duration; allowed is a duration such as 90s, 5m or 1h30m", yamltree.Quote(text))
+		return 0, fmt.Errorf("%s is no duration", yamltree.Quote(text))
 	}
 	return d, nil
 }
 
 func checkDuration(text string, low time.Duration) error {
 	d, err := parseDuration(text)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w, or a whole number of seconds", err)
-	case !within(d, low, maxDuration):
-		return fmt.Errorf("%s is out of range; allowed are durations from %v to 8760h", text, low)
+	if err == nil && !within(d, low, maxDuration) {
+		return fmt.Errorf("%s is out of range", text)
 	}
-	return nil
+	return err
 }
 
 // parseStartFrom reads "now", "beginning" or a time; as for the SDKs, the year 1 is the beginning.
@@ -75,7 +70,7 @@ func parseStartFrom(text string) (changefeed.StartFrom, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	from := changefeed.StartAt(at)
 	if err != nil || !from.Beginning && from.Time.Year() < 1970 {
-		return changefeed.StartFrom{}, fmt.Errorf("%s is no start; allowed are now, beginning or an RFC 3339 time from 1970 on, such as 2026-01-01T00:00:00Z", yamltree.Quote(text))
+		return changefeed.StartFrom{}, fmt.Errorf("%s is no start", yamltree.Quote(text))
 	}
 	return from, nil
 }
@@ -91,7 +86,7 @@ func parseSchedule(text string) (crontab.Schedule, error) {
 func parseTimeZone(text string) (*time.Location, error) {
 	location, err := time.LoadLocation(text)
 	if err != nil || text == "" || text == "Local" {
-		return nil, errors.New(yamltree.Quote(text) + " is no time zone; allowed are IANA names such as UTC or Europe/London")
+		return nil, errors.New(yamltree.Quote(text) + " is no time zone")
 	}
 	return location, nil
 }

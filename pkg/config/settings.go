@@ -127,6 +127,9 @@ func readSettings(e *environment, mistakes *Mistakes) variables {
 		{"FEEDSCALE_THROUGHPUT_BUCKET", within(v.Bucket, 0, 5), "0 (none) and the throughput buckets 1 to 5"},
 		{"FEEDSCALE_LOG_LEVEL", true, "debug, info, warn or error"},
 		{"FEEDSCALE_METRICS_PARTITIONS", true, "true and false"},
+		{"FEEDSCALE_SCALER_CERT_FILE", v.Scaler.CertFile == "" || v.Scaler.KeyFile != "", "certificates with FEEDSCALE_SCALER_KEY_FILE beside them"},
+		{"FEEDSCALE_SCALER_KEY_FILE", v.Scaler.KeyFile == "" || v.Scaler.CertFile != "", "keys with FEEDSCALE_SCALER_CERT_FILE beside them"},
+		{"FEEDSCALE_SCALER_CLIENT_CA_FILE", v.Scaler.ClientCAFile == "" || v.Scaler.CertFile != "", "CAs with FEEDSCALE_SCALER_CERT_FILE beside them"},
 	} {
 		if wrong[rule.name] != "" || !rule.holds {
 			wrong[rule.name] = yamltree.Quote(e.values[rule.name]) + " is not allowed; allowed are " + rule.text
@@ -140,17 +143,9 @@ func readSettings(e *environment, mistakes *Mistakes) variables {
 		addresses[handlerPort] = v.Listen
 	}
 	for name, address := range addresses {
-		if err := checkListen(address); address != "" && err != nil {
-			wrong[name] = err.Error()
-		}
-	}
-	for _, beside := range []struct{ name, value, needs, other string }{
-		{"FEEDSCALE_SCALER_CERT_FILE", v.Scaler.CertFile, "FEEDSCALE_SCALER_KEY_FILE", v.Scaler.KeyFile},
-		{"FEEDSCALE_SCALER_KEY_FILE", v.Scaler.KeyFile, "FEEDSCALE_SCALER_CERT_FILE", v.Scaler.CertFile},
-		{"FEEDSCALE_SCALER_CLIENT_CA_FILE", v.Scaler.ClientCAFile, "FEEDSCALE_SCALER_CERT_FILE", v.Scaler.CertFile},
-	} {
-		if beside.value != "" && beside.other == "" {
-			wrong[beside.name] = "is of no use alone; set " + beside.needs + " beside it"
+		_, port, err := net.SplitHostPort(address)
+		if _, notPort := strconv.ParseUint(port, 10, 16); address != "" && (err != nil || notPort != nil) {
+			wrong[name] = yamltree.Quote(address) + " is not host:port; allowed is, for example, 127.0.0.1:7071, or :7071 for every interface, with a port from 0 (any free one) to 65535"
 		}
 	}
 	if key := v.APIKey.Reveal(); key != "" && len(key) < minKey && wrong["FEEDSCALE_LISTEN"] == "" && !IsLoopback(v.Listen) {
@@ -184,17 +179,6 @@ func parser[T any](parse func(string) (T, error)) env.ParserFunc {
 }
 
 func within[T cmp.Ordered](value, low, high T) bool { return low <= value && value <= high }
-
-func checkListen(text string) error {
-	_, port, err := net.SplitHostPort(text)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		return fmt.Errorf("%s is not host:port; allowed is, for example, 127.0.0.1:7071, or :7071 for every interface, with a port from 0 (any free one) to 65535", yamltree.Quote(text))
-	}
-	return nil
-}
 
 // IsLoopback reports whether host or host:port can mean this machine alone. A name other than
 // localhost may resolve to anything.

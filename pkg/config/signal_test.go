@@ -47,7 +47,7 @@ func TestASignalQueueHoldsOneCount(t *testing.T) {
 			"defaults: {connection: COSMOS, databaseId: shop, containerId: orders, signalQueue: all}\nprocessors: [{name: orders}]",
 			"processors.yaml:1: defaults.signalQueue: has no default; allowed is one of its own in each of the processors"},
 		{"is a name", "servicebus:BUS/events", bus, signalFile("processors:", "- {name: orders, signalQueue: 'servicebus:BUS/orders'}"),
-			`processors.yaml:3: processors[0] (orders).signalQueue: "servicebus:BUS/orders" is not allowed; allowed are up to 260 letters`},
+			`processors.yaml:3: processors[0] (orders).signalQueue: is the text "servicebus:BUS/orders"; allowed are up to 260 letters`},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()

@@ -31,46 +31,28 @@ const stateForms = "allowed are bolt:PATH, https://ACCOUNT.table.core.windows.ne
 // parseState reads FEEDSCALE_STATE. lookup finds the setting with the connection string.
 func parseState(lookup func(string) (string, bool), text string) (State, error) {
 	scheme, rest, _ := strings.Cut(text, ":")
-	switch strings.ToLower(scheme) {
-	case "bolt":
-		if rest == "" {
-			return State{}, errors.New("bolt: names no file; " + stateForms)
-		}
+	setting, name, named := strings.Cut(rest, "/")
+	switch scheme = strings.ToLower(scheme); {
+	case scheme == "bolt" && rest != "":
 		return State{BoltPath: rest}, nil
-	case "https":
-		serviceURL, name, err := parseTableURL(text)
-		return State{Table: Table{Name: name, ServiceURL: serviceURL}}, err
-	case "table":
-		setting, name, ok := strings.Cut(rest, "/")
-		if !ok {
-			return State{}, errors.New("table: is not followed by SETTING/TABLE; " + stateForms)
+	case scheme == "https":
+		u, err := url.Parse(text)
+		if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" {
+			return State{}, errors.New("is not the address of a table, or carries a query: a shared access signature goes into a connection string; " + stateForms)
 		}
+		folder, name := path.Split(u.Path) // Azurite has a path before the table
+		return State{Table: Table{Name: name, ServiceURL: "https://" + u.Host + strings.TrimSuffix(folder, "/")}}, checkTableName(name)
+	case scheme == "table" && named:
 		if err := checkTableName(name); err != nil {
 			return State{}, err
 		}
-		settings, err := findConnection(lookup, setting,
+		s := findConnection(lookup, setting,
 			"set "+setting+" to a storage connection string (UseDevelopmentStorage=true for Azurite); to sign in with an identity, use https://ACCOUNT.table.core.windows.net/TABLE", "")
-		if err != nil {
-			return State{}, err
-		}
-		_, err = connectionstring.ParseStorage(settings.value())
-		return State{Table: Table{Name: name, Setting: setting, ConnectionString: NewSecret(settings.value())}},
-			settings.check(fault{"", err != nil, fmt.Sprint(err)})
+		_, err := connectionstring.ParseStorage(s.value())
+		s.refuse(err != nil, "", fmt.Sprint(err))
+		return State{Table: Table{Name: name, Setting: setting, ConnectionString: NewSecret(s.value())}}, s.err
 	}
 	return State{}, errors.New("is no place for state; " + stateForms)
-}
-
-// parseTableURL splits the URL of a table, which may have a path before that, as Azurite's has.
-func parseTableURL(text string) (serviceURL, name string, err error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return "", "", errors.New("is not the address of a table; " + stateForms)
-	}
-	if u.RawQuery != "" {
-		return "", "", errors.New("carries a query; a shared access signature goes into a connection string: " + stateForms)
-	}
-	folder, name := path.Split(u.Path)
-	return "https://" + u.Host + strings.TrimSuffix(folder, "/"), name, checkTableName(name)
 }
 
 // checkTableName applies the naming rules of the Table service.

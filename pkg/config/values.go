@@ -16,8 +16,8 @@ import (
 // are refused everywhere), unless the schema refuses them already.
 func (d *documentReader) checkValues(file string, n *yamltree.Node) {
 	text := n.Name + "\n" + n.Text()
-	if wrong := cmp.Or(wrongValue(text), invisible(file, text)); wrong != "" && !d.bad[n] {
-		d.bad[n] = true
+	if wrong := cmp.Or(wrongValue(text), invisible(file, text)); wrong != "" && !n.Bad {
+		n.Bad = true
 		d.mistakes.Add(n.Mistake(wrong))
 	}
 	for _, inner := range slices.Concat(n.Fields, n.Items) {
@@ -31,6 +31,11 @@ func wrongValue(text string) string {
 		return "looks like a secret, which every event and page would show; " +
 			"allowed is the name of a setting in connection, and no key, connection string or signature anywhere in this file"
 	}
+	return unreplaced(text)
+}
+
+// unreplaced says which placeholder a text holds; "" if it holds none.
+func unreplaced(text string) string {
 	if found := placeholder.FindString(text); found != "" {
 		return fmt.Sprintf("holds the placeholder %s, which nothing replaced; allowed is the value itself", yamltree.Quote(found))
 	}

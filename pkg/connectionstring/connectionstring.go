@@ -53,15 +53,8 @@ func Parse(text string, of Service) (Fields, error) {
 	for i, part := range strings.Split(text, ";") {
 		name, value, ok := strings.Cut(part, "=")
 		key := strings.ToLower(strings.TrimSpace(name))
-		_, twice := fields[key]
-		switch {
-		case strings.TrimSpace(part) == "":
-			continue
-		case err != nil:
-		case !ok || key == "":
-			err = fmt.Errorf("is no connection string: part %d of it is not name=value; copy the connection string whole, without quotes", i+1)
-		case twice:
-			err = fmt.Errorf("is no connection string: part %d of it repeats a name; copy the connection string once", i+1)
+		if _, twice := fields[key]; err == nil && strings.TrimSpace(part) != "" && (!ok || key == "" || twice) {
+			err = fmt.Errorf("is no connection string: part %d of it is not name=value, or repeats a name; copy the connection string whole, once and without quotes", i+1)
 		}
 		fields[key] = strings.TrimSpace(value)
 	}
@@ -107,12 +100,10 @@ func ParseStorage(text string) (Storage, error) {
 		Endpoint: strings.TrimSuffix(fields["tableendpoint"], "/"), Account: fields["accountname"],
 		Key: fields["accountkey"], Signature: strings.TrimPrefix(fields["sharedaccesssignature"], "?"),
 	}
-	switch emulator := fields["usedevelopmentstorage"]; {
-	case strings.EqualFold(emulator, "true"):
+	switch {
+	case strings.EqualFold(fields["usedevelopmentstorage"], "true"):
 		host := cmp.Or(strings.TrimSuffix(fields["developmentstorageproxyuri"], "/"), "http://127.0.0.1")
 		s = Storage{Endpoint: host + ":10002/" + emulatorAccount, Account: emulatorAccount, Key: emulatorKey}
-	case emulator != "":
-		return Storage{}, errors.New("has a bad UseDevelopmentStorage; allowed is true")
 	case s.Account == "" && s.Endpoint == "":
 		return Storage{}, errors.New("names no account; allowed is " + azureStorage.form)
 	case s.Signature != "":

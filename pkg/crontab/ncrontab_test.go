@@ -74,7 +74,7 @@ func TestNCRONTABRefusals(t *testing.T) {
 		{"nothing", "", "has 0 fields"},
 		{"five fields", "*/5 * * * *", `put the second in front, as in "0 */5 * * * *"`},
 		{"seven fields", "0 0 0 1 1 * 2026", "has 7 fields"},
-		{"a TimeSpan", "00:05:00", "is a TimeSpan"},
+		{"a TimeSpan", "00:05:00", "has 1 fields; allowed are six fields (second minute hour day month weekday, in UTC)"},
 		{"a descriptor", "@daily", "has 1 fields"},
 		{"a question mark", "0 0 0 ? * *", `the day "?" is not allowed`},
 		{"Sunday as 7", "0 0 0 * * 7", `the weekday "7" is not allowed; allowed are 0 to 6`},

@@ -11,11 +11,10 @@ import (
 
 // Mistake is one thing that is wrong with a file or with a setting.
 type Mistake struct {
-	File   string // "" for a setting
-	Line   int    // from 1; 0 for a setting, and for a whole file
-	Column int    // from 1, as Line
-	Field  string // "processors[2] (orders).minReplicaCount", or the name of the setting; "" for a whole file
-	Text   string // what is wrong; what is allowed
+	File  string // "" for a setting
+	Line  int    // from 1; 0 for a setting, and for a whole file
+	Field string // "processors[2] (orders).minReplicaCount", or the name of the setting; "" for a whole file
+	Text  string // what is wrong; what is allowed
 }
 
 // String returns the mistake in one line: "file:line: field: what is wrong; what is allowed".
@@ -49,8 +48,7 @@ func (m Mistakes) Err() error {
 		return nil
 	}
 	slices.SortStableFunc(m, func(a, b Mistake) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
-			cmp.Compare(a.Field, b.Field), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Text, b.Text))
 	})
 	return slices.Compact(m)
 }

@@ -2,6 +2,7 @@ package yamltree
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,21 +32,21 @@ func Parse(file string, text []byte) (documents []*Node, mistakes Mistakes) {
 		return nil, Mistakes{mistake}
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(withoutJSONEscapes(text)))
-	b := builder{file: file, mistakes: &mistakes}
+	b := builder{file: file}
 	for !b.refused {
 		var document yaml.Node
 		if err := decoder.Decode(&document); err != nil {
 			if !errors.Is(err, io.EOF) {
-				mistakes.Add(syntaxMistake(file, text, err))
+				b.mistakes.Add(syntaxMistake(file, text, err))
 			}
 			break
 		}
-		root := b.build(nil, "", document.Content[0])
+		root := b.build(new(Node), document.Content[0])
 		if !b.refused && root.Present() {
 			documents = append(documents, root)
 		}
 	}
-	return documents, mistakes
+	return documents, b.mistakes
 }
 
 // checkText finds bytes that are no text, since the YAML parser reports no line for them.
@@ -60,7 +61,7 @@ func checkText(text []byte) Mistake {
 	if at < 0 {
 		return Mistake{}
 	}
-	return Mistake{Line: lineAt(text, at), Column: 1, Text: "holds bytes that are no text; allowed is YAML or JSON in UTF-8"}
+	return Mistake{Line: lineAt(text, at), Text: "holds bytes that are no text; allowed is YAML or JSON in UTF-8"}
 }
 
 func lineAt(text []byte, offset int) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }
@@ -90,7 +91,7 @@ func withoutJSONEscapes(text []byte) []byte {
 // syntaxMistake finds the line of an error of the YAML parser, which has it only in its text, and
 // not at all for the first line and for an alias.
 func syntaxMistake(file string, text []byte, err error) Mistake {
-	m := Mistake{File: file, Line: 1, Column: 1}
+	m := Mistake{File: file, Line: 1}
 	problem := strings.TrimPrefix(err.Error(), "yaml: ")
 	if found := lineOfError.FindStringSubmatch(problem); found != nil {
 		problem = problem[len(found[0]):]
@@ -110,17 +111,15 @@ func syntaxMistake(file string, text []byte, err error) Mistake {
 // builder makes nodes from those of the YAML parser.
 type builder struct {
 	file     string
-	mistakes *Mistakes
+	mistakes Mistakes
 	values   int
 	depth    int
 	refused  bool // whether the file exceeds a limit
 }
 
-func (b *builder) build(parent *Node, step string, source *yaml.Node) *Node {
-	n := &Node{
-		File: b.file, parent: parent, step: step, source: source,
-		Line: source.Line, Column: source.Column, NameLine: source.Line, NameColumn: source.Column,
-	}
+// build completes a node, which knows its parent and its step from there, and a field also its name.
+func (b *builder) build(n *Node, source *yaml.Node) *Node {
+	n.File, n.Line, n.source = b.file, cmp.Or(n.Line, source.Line), source
 	if source.Kind == yaml.AliasNode {
 		n.source = source.Alias // its mistakes are reported at the place of the alias
 	}
@@ -139,7 +138,7 @@ func (b *builder) build(parent *Node, step string, source *yaml.Node) *Node {
 		limit = fmt.Sprintf("is nested deeper than %d levels, or an alias holds itself", maxDepth)
 	case n.IsList():
 		for i, item := range n.source.Content {
-			n.Items = append(n.Items, b.build(n, fmt.Sprintf("[%d]", i), item))
+			n.Items = append(n.Items, b.build(&Node{parent: n, step: fmt.Sprintf("[%d]", i)}, item))
 		}
 	case n.IsObject():
 		b.buildFields(n)
@@ -155,24 +154,20 @@ func (b *builder) build(parent *Node, step string, source *yaml.Node) *Node {
 // itself.
 func (b *builder) buildFields(n *Node) {
 	var merges []*yaml.Node
-	lines := map[string]int{} // of each name
 	for i := 0; i+1 < len(n.source.Content) && !b.refused; i += 2 {
 		key, value := n.source.Content[i], n.source.Content[i+1]
 		if key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" {
 			merges = append(merges, value)
 			continue
 		}
-		child := b.build(n, "."+QuoteName(key.Value), value)
-		child.Name, child.NameLine, child.NameColumn = key.Value, key.Line, key.Column
-		switch first, twice := lines[key.Value]; {
+		first := n.Get(key.Value)
+		child := b.build(&Node{Name: key.Value, Line: key.Line, parent: n, step: "." + QuoteName(key.Value)}, value)
+		switch {
 		case key.Kind != yaml.ScalarNode:
-			mistake := child.NameMistake("has a field whose name is no plain text; allowed are names such as processors")
-			mistake.Field = n.Path()
-			b.mistakes.Add(mistake)
-		case twice && !b.refused:
-			b.mistakes.Add(child.NameMistake(fmt.Sprintf("stands twice, first on line %d; allowed is once", first)))
+			b.mistakes.Add(Mistake{File: n.File, Line: key.Line, Field: n.Path(), Text: "has a field whose name is no plain text; allowed are names such as processors"})
+		case first.source != nil && !b.refused:
+			b.mistakes.Add(child.Mistake(fmt.Sprintf("stands twice, first on line %d; allowed is once", first.Line)))
 		default:
-			lines[key.Value] = key.Line
 			n.Fields = append(n.Fields, child)
 		}
 	}
@@ -184,7 +179,7 @@ func (b *builder) buildFields(n *Node) {
 // merge adds the fields of a merge key's value: of an object, or of a list of objects, of which the
 // first that has a field counts.
 func (b *builder) merge(n *Node, source *yaml.Node) {
-	merged := b.build(n, ".<<", source)
+	merged := b.build(&Node{parent: n, step: ".<<"}, source)
 	from := merged.Items
 	if !merged.IsList() {
 		from = []*Node{merged}

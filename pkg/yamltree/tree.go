@@ -1,8 +1,9 @@
 // Package yamltree reads YAML, which includes JSON, into trees whose values know their place: the
 // file, the line and the path. Aliases and merge keys are resolved, and the size is bounded
-// (docs/security.md has every limit).
+// (docs/security.md has every limit). It validates such a tree by a JSON Schema, says in sentences
+// what is wrong with it, and decodes it with the defaults of the schema.
 //
-// It knows no format of a file. Start with Parse.
+// It knows no format of a file. Start with Parse, or with NewForm for a schema.
 //
 // The package is internal to the program: its API may change in any release.
 package yamltree
@@ -17,12 +18,12 @@ import (
 
 // Node is one value of a document, or the place of a value that is absent.
 type Node struct {
-	Name                 string  // of a field of an object; "" for anything else
-	Fields               []*Node // of an object, in their order
-	Items                []*Node // of a list
-	File                 string
-	Line, Column         int // of the value, from 1; if it is absent, of the object that lacks it
-	NameLine, NameColumn int // of the field's name; for anything else as Line and Column
+	Name   string  // of a field of an object; "" for anything else
+	Fields []*Node // of an object, in their order
+	Items  []*Node // of a list
+	File   string
+	Line   int  // of the name of a field, else of the value, from 1; if it is absent, of the object that lacks it
+	Bad    bool // whether the value has a mistake
 
 	parent *Node
 	step   string     // from the parent to this node: ".name" or "[2]"
@@ -44,12 +45,7 @@ func (n *Node) Path() string {
 
 // Mistake returns a mistake in the node.
 func (n *Node) Mistake(text string) Mistake {
-	return Mistake{File: n.File, Line: n.Line, Column: n.Column, Field: n.Path(), Text: text}
-}
-
-// NameMistake returns a mistake in the name of a field.
-func (n *Node) NameMistake(text string) Mistake {
-	return Mistake{File: n.File, Line: n.NameLine, Column: n.NameColumn, Field: n.Path(), Text: text}
+	return Mistake{File: n.File, Line: n.Line, Field: n.Path(), Text: text}
 }
 
 // Present reports whether there is a value, and not null.
@@ -68,12 +64,22 @@ func (n *Node) Get(path ...string) *Node {
 			n = n.Fields[i]
 			continue
 		}
-		n = &Node{
-			Name: name, File: n.File, parent: n, step: "." + name,
-			Line: n.Line, Column: n.Column, NameLine: n.NameLine, NameColumn: n.NameColumn,
-		}
+		n = &Node{Name: name, File: n.File, Line: n.Line, parent: n, step: "." + name}
 	}
 	return n
+}
+
+// Inherit adds the fields of defaults that an object does not have itself, at every depth. A field
+// that is null takes a default away.
+func (n *Node) Inherit(defaults *Node) {
+	for _, f := range defaults.Fields {
+		switch own := n.Get(f.Name); {
+		case own.source == nil:
+			n.Fields = append(n.Fields, f)
+		case own.IsObject():
+			own.Inherit(f)
+		}
+	}
 }
 
 // Text returns a scalar as it is written; "" for anything else and for null.
@@ -98,21 +104,21 @@ type notJSON struct{}
 // Value returns the value in the types to which encoding/json decodes, and integers also as int,
 // int64 or uint64. A time is its text. A scalar that JSON cannot express (.nan, !mine x) is
 // notJSON{}. A field that is bad is null, and a bad item is left out.
-func (n *Node) Value(bad map[*Node]bool) any {
+func (n *Node) Value() any {
 	switch tag := n.tag(); {
 	case n.IsObject():
 		fields := make(map[string]any, len(n.Fields))
 		for _, f := range n.Fields {
-			if fields[f.Name] = nil; !bad[f] {
-				fields[f.Name] = f.Value(bad)
+			if fields[f.Name] = nil; !f.Bad {
+				fields[f.Name] = f.Value()
 			}
 		}
 		return fields
 	case n.IsList():
 		items := make([]any, 0, len(n.Items))
 		for _, item := range n.Items {
-			if !bad[item] {
-				items = append(items, item.Value(bad))
+			if !item.Bad {
+				items = append(items, item.Value())
 			}
 		}
 		return items
@@ -133,12 +139,12 @@ func (n *Node) Value(bad map[*Node]bool) any {
 // Is describes the value for a mistake: `is the text "x"`.
 func (n *Node) Is() string {
 	switch tag := n.tag(); {
+	case !n.Present(), n.IsList() && len(n.Items) == 0:
+		return "is empty"
 	case n.IsObject():
 		return "is an object"
 	case n.IsList():
 		return "is a list"
-	case !n.Present():
-		return "is empty"
 	case tag == "!!str":
 		return "is " + strings.Replace(Quote(n.source.Value), `"`, `the text "`, 1)
 	case tag == "!!bool":

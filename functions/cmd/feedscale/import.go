@@ -41,10 +41,8 @@ func runImport(env program.Env, names []string, to string) error {
 	files, mistakes := readFiles(env, names)
 	// The other files are still read, so that all mistakes are reported at once.
 	result, err := importer.Convert(files, config.Lookup(env.Environ))
-	if wrong, ok := errors.AsType[yamltree.Mistakes](err); ok && (len(files) > 0 || len(mistakes) == 0) {
+	if wrong, _ := errors.AsType[yamltree.Mistakes](err); len(files) > 0 || len(mistakes) == 0 {
 		mistakes = append(mistakes, wrong...)
-	} else if err != nil && !ok {
-		return err
 	}
 	if len(mistakes) > 0 {
 		return program.Usage(mistakes)

@@ -2,8 +2,10 @@ package importer
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,8 +16,8 @@ import (
 // apps makes entries of the functions of Functions apps.
 type apps struct {
 	*output
-	local    map[string]yamltree.Node // values of local.settings.json by folder, which may be secrets
-	triggers []functionTrigger
+	local    map[string]yamltree.Node     // values of local.settings.json by folder, which may be secrets
+	triggers map[string][]functionTrigger // by the folder of their app
 }
 
 // functionTrigger is the Cosmos DB trigger of a function, of version 4 of the extension
@@ -31,7 +33,7 @@ type functionTrigger struct {
 func (a *apps) function(v *yamltree.Node, name, folder string) {
 	for _, binding := range v.Get("bindings").Items {
 		if strings.EqualFold(binding.Get("type").Text(), "cosmosDBTrigger") {
-			a.triggers = append(a.triggers, functionTrigger{binding, name, folder, v.Get("disabled")})
+			a.triggers[folder] = append(a.triggers[folder], functionTrigger{binding, name, folder, v.Get("disabled")})
 			return
 		}
 	}
@@ -41,31 +43,25 @@ func (a *apps) function(v *yamltree.Node, name, folder string) {
 // functions makes entries of the triggers. Several of one app are a group, since they share its
 // instances.
 func (a *apps) functions() {
-	members := map[string]int{}
-	for _, t := range a.triggers {
-		members[t.folder]++
-	}
-	groups := map[string]*entry{}
-	for _, t := range a.triggers {
-		e := a.processor(t)
-		if members[t.folder] > 1 {
-			g := groups[t.folder]
-			if g == nil {
-				g = &entry{at: t.Node, name: a.freeName(cmp.Or(strings.Trim(path.Base(t.folder), "./"), "functions"))}
-				groups[t.folder] = g
-				a.groups = append(a.groups, g)
-			}
-			e.fields = append([]field{{"group", text(g.name), t.Node}}, e.fields...)
+	for _, folder := range slices.Sorted(maps.Keys(a.triggers)) {
+		triggers, group := a.triggers[folder], ""
+		if len(triggers) > 1 {
+			group = a.freeName(cmp.Or(strings.Trim(path.Base(folder), "./"), "functions"))
+			a.groups = append(a.groups, &entry{at: triggers[0].Node, name: group})
 		}
-		e.name = a.freeName(t.name, e.get("containerId"))
-		a.processors = append(a.processors, e)
-		a.remark(t.Get("target"), "no file names what runs the function: to have feedscale scale it, give its entry or its group a target, {containerAppId: ID} or {deployment: NAME}; with a plan of Azure Functions it needs none")
+		for _, t := range triggers {
+			e := a.processor(t, group)
+			e.name = a.freeName(t.name, e.get("containerId"))
+			a.processors = append(a.processors, e)
+			a.remark(t.Get("target"), "no file names what runs the function: to have feedscale scale it, give its entry or its group a target, {containerAppId: ID} or {deployment: NAME}; with a plan of Azure Functions it needs none")
+		}
 	}
 }
 
 // processor makes the entry of a trigger.
-func (a *apps) processor(t functionTrigger) *entry {
+func (a *apps) processor(t functionTrigger, group string) *entry {
 	e := &entry{at: t.Node}
+	e.setText("group", group, "", t.Node)
 	a.rest(t.Fields, "is not read; if feedscale has what it does, fill it in by hand",
 		"type", "name", "direction", "dataType", "properties", "cardinality",
 		"connection", "databaseName", "containerName", "leaseConnection", "leaseDatabaseName", "leaseContainerName",
@@ -90,7 +86,7 @@ func (a *apps) processor(t functionTrigger) *entry {
 	}
 	if v := t.Get("leaseExpirationInterval"); v.Present() {
 		if d, err := time.ParseDuration(v.Text() + "ms"); err == nil {
-			e.set("leaseExpiration", text(d.String()), v)
+			e.set("leaseExpiration", d.String(), v)
 		}
 	}
 	// It is the target of the extension's target-based scaling (CosmosDBTargetScaler).
@@ -99,7 +95,7 @@ func (a *apps) processor(t functionTrigger) *entry {
 		a.remark(v, "is carried over as changeFeedLagThreshold: as many items per instance are what the target-based scaling of Functions aims at")
 	}
 	if isTrue(t.disabled) {
-		e.set("paused", plain("true"), t.disabled)
+		e.set("paused", true, t.disabled)
 		a.remark(t.disabled, "is carried over as paused: true: it is measured and shown, and nothing is published")
 	} else if t.disabled.Present() && !strings.EqualFold(t.disabled.Text(), "false") {
 		a.remark(t.disabled, "a setting says whether the function runs; write paused: true where it does not")

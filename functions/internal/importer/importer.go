@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -39,9 +40,9 @@ type Result struct {
 // %NAME%, and Result.Settings leaves them out. The error is a yamltree.Mistakes with all that
 // cannot be read.
 func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
-	out := &output{names: map[string]bool{}, lookup: lookup, connections: map[string]string{}}
+	out := &output{names: map[string]bool{}, lookup: lookup, connections: map[string]string{}, missing: map[string]Setting{}}
 	k := keda{output: out, authentications: map[[3]string]authentication{}}
-	a := apps{output: out, local: map[string]yamltree.Node{}}
+	a := apps{output: out, local: map[string]yamltree.Node{}, triggers: map[string][]functionTrigger{}}
 	var mistakes yamltree.Mistakes
 	for _, f := range files {
 		mistakes = append(mistakes, read(f, &k, &a)...)
@@ -60,14 +61,14 @@ func Convert(files []File, lookup func(string) (string, bool)) (Result, error) {
 	if len(out.processors) == 0 {
 		return Result{}, append(sorted, yamltree.Mistake{Text: "there is nothing to import: no file has a ScaledObject with a trigger for Cosmos DB, or a function with a cosmosDBTrigger, that could be carried over"})
 	}
-	slices.SortFunc(out.missing, func(a, b Setting) int { return cmp.Compare(a.Name, b.Name) })
-	return Result{Processors: out.render(), Remarks: sorted, Settings: out.missing}, nil
+	missing := slices.SortedFunc(maps.Values(out.missing), func(a, b Setting) int { return cmp.Compare(a.Name, b.Name) })
+	return Result{Processors: out.render(), Remarks: sorted, Settings: missing}, nil
 }
 
 // remark adds a remark, which is one line, whatever the file holds.
 func (o *output) remark(at *yamltree.Node, format string, args ...any) {
 	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
-	o.remarks.Add(at.NameMistake(text))
+	o.remarks.Add(at.Mistake(text))
 }
 
 // rest remarks on the fields that were not carried over; otherwise is the text for those that

@@ -43,7 +43,6 @@ func (k *keda) object(v *yamltree.Node) (used bool) {
 // (https://keda.sh/docs/latest/reference/scaledobject-spec/).
 func (k *keda) scaledObject(v *yamltree.Node) {
 	spec, name, namespace := v.Get("spec"), v.Get("metadata", "name").Text(), v.Get("metadata", "namespace").Text()
-	target := scaleTarget(spec.Get("scaleTargetRef"), namespace)
 	var triggers []trigger
 	var windows []*yamltree.Node
 	for _, t := range spec.Get("triggers").Items {
@@ -63,46 +62,44 @@ func (k *keda) scaledObject(v *yamltree.Node) {
 		k.remark(v, "this ScaledObject has no trigger for Cosmos DB that can be carried over; leave it with KEDA")
 		return
 	}
-	bounds, shared, targets := scalars(spec, "minReplicaCount", "maxReplicaCount"), k.shared(v, triggers, windows), []field(nil)
-	if target != nil {
-		targets = []field{{"target", target, spec.Get("scaleTargetRef")}}
+	shared, own := k.shared(v, triggers, windows), scalars(spec, "minReplicaCount", "maxReplicaCount")
+	if target := scaleTarget(spec.Get("scaleTargetRef"), namespace); target != nil {
+		own = append(own, field{"target", target, spec.Get("scaleTargetRef")})
 	} else {
 		k.remark(spec.Get("scaleTargetRef"), "fill in by hand: write target: {deployment: NAME, namespace: NAMESPACE}")
 	}
 	name = k.freeName(name, name+"-"+namespace)
-	if len(triggers) > 1 {
-		k.groups = append(k.groups, &entry{at: v, name: name, fields: slices.Concat(bounds, targets)})
+	if len(triggers) == 1 {
+		e := k.processor(triggers[0], "")
+		e.name, e.fields = name, slices.Concat(e.fields, own, shared)
+		k.processors = append(k.processors, e)
+		return
 	}
+	k.groups = append(k.groups, &entry{at: v, name: name, fields: own})
 	for _, t := range triggers {
-		e := k.processor(t)
-		if len(triggers) == 1 {
-			e.name, e.fields = name, slices.Concat(e.fields, bounds, shared, targets)
-		} else {
-			own := cmp.Or(t.Get("name").Text(), t.metadata.Get("processorName").Text(), t.metadata.Get("containerId").Text())
-			e.name = k.freeName(name + "-" + own)
-			e.fields = slices.Concat([]field{{"group", text(name), v}}, e.fields, shared)
-		}
+		e := k.processor(t, name)
+		e.name = k.freeName(name + "-" + cmp.Or(t.Get("name").Text(), t.metadata.Get("processorName").Text(), t.metadata.Get("containerId").Text()))
+		e.fields = append(e.fields, shared...)
 		k.processors = append(k.processors, e)
 	}
 }
 
 // scaleTarget returns the target labels of what a ScaledObject scales (docs/consume.md), nil if it
 // has no name.
-func scaleTarget(ref *yamltree.Node, namespace string) (target *yaml.Node) {
+func scaleTarget(ref *yamltree.Node, namespace string) map[string]string {
 	name, version := ref.Get("name").Text(), cmp.Or(ref.Get("apiVersion").Text(), "apps/v1")
 	kind := cmp.Or(ref.Get("kind").Text(), "Deployment")
-	switch apps := strings.HasPrefix(version, "apps/"); {
-	case name == "":
-		return nil
-	case apps && (kind == "Deployment" || kind == "StatefulSet"):
-		target = object(strings.ToLower(kind), text(name))
-	default:
-		target = object("apiVersion", text(version), "kind", text(kind), "name", text(name))
+	target := map[string]string{"apiVersion": version, "kind": kind, "name": name}
+	if strings.HasPrefix(version, "apps/") && (kind == "Deployment" || kind == "StatefulSet") {
+		target = map[string]string{strings.ToLower(kind): name}
 	}
 	if namespace != "" {
-		target.Content = append(target.Content, text("namespace"), text(namespace))
+		target["namespace"] = namespace
 	}
-	return onOneLine(target)
+	if name == "" {
+		return nil
+	}
+	return target
 }
 
 // scalars copies fields.
@@ -116,31 +113,38 @@ func scalars(v *yamltree.Node, names ...string) []field {
 	return all
 }
 
+// window is an item of schedules.
+type window struct {
+	Timezone, Start, End string
+	DesiredReplicas      *yaml.Node `yaml:"desiredReplicas"`
+}
+
 // shared is the fields of a ScaledObject for each of its triggers.
 func (k *keda) shared(v *yamltree.Node, triggers []trigger, windows []*yamltree.Node) []field {
 	spec := v.Get("spec")
 	all := append(k.interval(spec, triggers), scalars(spec, "cooldownPeriod")...)
-	if fallback := spec.Get("fallback"); fallback.IsObject() {
-		made := onOneLine(copied(fallback))
-		if !fallback.Get("behavior").Present() { // KEDA's default
-			made.Content = append(made.Content, text("behavior"), text("static"))
-		}
-		all = append(all, field{"fallback", made, fallback})
+	if fallback, ok := spec.Get("fallback").Value().(map[string]any); ok {
+		fallback["behavior"] = cmp.Or(fallback["behavior"], any("static")) // KEDA's default
+		all = append(all, field{"fallback", fallback, spec.Get("fallback")})
 	}
 	hpa := spec.Get("advanced", "horizontalPodAutoscalerConfig")
 	k.rest(spec.Get("advanced").Fields, "nothing is written for it", "horizontalPodAutoscalerConfig")
 	k.rest(hpa.Fields, "there is no HorizontalPodAutoscaler; nothing is written for it", "behavior")
-	if behavior := hpa.Get("behavior"); behavior.IsObject() {
-		all = append(all, field{"behavior", copied(behavior), behavior})
-	}
-	if len(windows) > 0 {
-		schedules := list()
-		for _, w := range windows {
-			m := w.Get("metadata")
-			schedules.Content = append(schedules.Content, onOneLine(object(
-				"timezone", text(m.Get("timezone").Text()), "start", text(strings.TrimSpace(m.Get("start").Text())),
-				"end", text(strings.TrimSpace(m.Get("end").Text())), "desiredReplicas", plain(m.Get("desiredReplicas").Text()))))
+	if behavior, ok := hpa.Get("behavior").Value().(map[string]any); ok {
+		for _, rules := range behavior {
+			rules, _ := rules.(map[string]any)
+			if quantity, ok := rules["tolerance"].(string); ok { // of Kubernetes: 50m is 50e-3
+				rules["tolerance"] = plain(strings.Replace(quantity, "m", "e-3", 1))
+			}
 		}
+		all = append(all, field{"behavior", behavior, hpa.Get("behavior")})
+	}
+	var schedules []window
+	for _, w := range windows {
+		text := func(name string) string { return strings.TrimSpace(w.Get("metadata", name).Text()) }
+		schedules = append(schedules, window{text("timezone"), text("start"), text("end"), plain(text("desiredReplicas"))})
+	}
+	if schedules != nil {
 		all = append(all, field{"schedules", schedules, windows[0]})
 	}
 	k.rest(spec.Fields, "is no field of a ScaledObject, and nothing is written for it",
@@ -168,35 +172,7 @@ func (k *keda) interval(spec *yamltree.Node, triggers []trigger) []field {
 		k.remark(v, "%s", instead("pollingInterval"))
 		return nil
 	}
-	return []field{{name, text(schedule), v}}
-}
-
-// copied is a value of a file, without its comments and needless quotes.
-func copied(v *yamltree.Node) *yaml.Node {
-	switch {
-	case v.IsObject():
-		made := object()
-		for _, f := range v.Fields {
-			made.Content = append(made.Content, text(f.Name), copied(f))
-		}
-		if len(v.Fields) == 1 {
-			return onOneLine(made)
-		}
-		return made
-	case v.IsList():
-		made := list()
-		for _, item := range v.Items {
-			made.Content = append(made.Content, onOneLine(copied(item)))
-		}
-		return made
-	}
-	if v.Name == "tolerance" { // a Kubernetes quantity: 50m is 50e-3
-		return plain(strings.Replace(v.Text(), "m", "e-3", 1))
-	}
-	if value, ok := v.Value(nil).(string); ok {
-		return text(value)
-	}
-	return plain(v.Text())
+	return []field{{name, schedule, v}}
 }
 
 // annotations carries over a pause
@@ -207,7 +183,7 @@ func (k *keda) annotations(v *yamltree.Node) (paused []field) {
 		case strings.EqualFold(a.Text(), "false"):
 		case name == "paused", name == "paused-replicas":
 			k.remark(a, "is carried over as paused: true: it is measured and shown, and nothing is published; set a number of replicas by hand")
-			paused = []field{{"paused", plain("true"), a}}
+			paused = []field{{"paused", true, a}}
 		case name == "paused-scale-in", name == "paused-scale-out", name == "force-activation":
 			k.remark(a, "is no switch here; write selectPolicy: Disabled in behavior.scaleDown or behavior.scaleUp, or minReplicaCount: 1 to keep it active")
 		}

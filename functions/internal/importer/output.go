@@ -24,8 +24,8 @@ type output struct {
 	names              map[string]bool // of both
 	remarks            yamltree.Mistakes
 	lookup             func(string) (string, bool)
-	connections        map[string]string // their names, by the identity of the account
-	missing            []Setting         // that connections need, and lookup does not find
+	connections        map[string]string  // their names, by the identity of the account
+	missing            map[string]Setting // that connections need, and lookup does not find
 }
 
 // entry is a processor or a group.
@@ -36,31 +36,51 @@ type entry struct {
 }
 
 type field struct {
-	name string
-	node *yaml.Node
-	at   *yamltree.Node // its origin
+	name  string
+	value any            // as package yaml writes it
+	at    *yamltree.Node // its origin
 }
 
 // set adds a field.
-func (e *entry) set(name string, node *yaml.Node, at *yamltree.Node) {
-	e.fields = append(e.fields, field{name, node, at})
+func (e *entry) set(name string, value any, at *yamltree.Node) {
+	e.fields = append(e.fields, field{name, value, at})
 }
 
 // setText adds a field, unless its value is what it is without it.
 func (e *entry) setText(name, value, implied string, at *yamltree.Node) {
 	if value != "" && value != implied {
-		e.set(name, text(value), at)
+		e.set(name, value, at)
 	}
 }
 
 // get returns the text of a field, "" if the entry has none.
-func (e *entry) get(name string) string {
+func (e *entry) get(name string) (text string) {
 	for _, f := range e.fields {
 		if f.name == name {
-			return f.node.Value
+			text, _ = f.value.(string)
 		}
 	}
-	return ""
+	return text
+}
+
+// MarshalYAML writes the fields in their order, and objects on one line.
+func (e *entry) MarshalYAML() (any, error) {
+	made := &yaml.Node{Kind: yaml.MappingNode}
+	for _, f := range slices.Concat([]field{{name: "name", value: e.name}}, e.fields) {
+		var name, value yaml.Node
+		if err := errors.Join(name.Encode(f.name), value.Encode(f.value)); err != nil {
+			return nil, err
+		}
+		made.Content = append(made.Content, &name, &value)
+		objects := []*yaml.Node{&value}
+		if value.Kind == yaml.SequenceNode {
+			objects = value.Content
+		}
+		for _, object := range objects {
+			object.Style |= yaml.FlowStyle
+		}
+	}
+	return made, nil
 }
 
 // freeName takes a name that no entry has.
@@ -129,57 +149,21 @@ func (o *output) repair(e *entry, name, place, why string) bool {
 
 // render writes the processors file, in the style of docs/configure.md.
 func (o *output) render() []byte {
-	document := object()
-	for _, part := range []struct {
-		name    string
-		entries []*entry
-	}{{"groups", o.groups}, {"processors", o.processors}} {
-		items := list()
-		for _, e := range part.entries {
-			item := object("name", text(e.name))
-			for _, f := range e.fields {
-				item.Content = append(item.Content, text(f.name), f.node)
-			}
-			items.Content = append(items.Content, item)
-		}
-		if len(items.Content) > 0 {
-			document.Content = append(document.Content, text(part.name), items)
-		}
-	}
 	out := bytes.NewBufferString(schemaLine)
 	encoder := yaml.NewEncoder(out)
 	encoder.SetIndent(2)
 	encoder.CompactSeqIndent()
-	if err := encoder.Encode(document); err != nil {
-		panic(fmt.Sprintf("a processors file cannot be written: %v", err)) // this package made the nodes
+	if err := encoder.Encode(struct {
+		Groups     []*entry `yaml:",omitempty"`
+		Processors []*entry
+	}{o.groups, o.processors}); err != nil {
+		panic(fmt.Sprintf("a processors file cannot be written: %v", err)) // this package made the values
 	}
 	return out.Bytes()
-}
-
-// text is a string, in quotes if it looks like something else.
-func text(s string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }
 
 // plain is a scalar of the type that its text has: the metadata of a trigger has texts only, also
 // for numbers.
 func plain(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(s)}
-}
-
-// object is an object of alternating names and values.
-func object(members ...any) *yaml.Node {
-	n := &yaml.Node{Kind: yaml.MappingNode}
-	for i := 0; i+1 < len(members); i += 2 {
-		n.Content = append(n.Content, text(members[i].(string)), members[i+1].(*yaml.Node))
-	}
-	return n
-}
-
-func list(items ...*yaml.Node) *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Content: items} }
-
-// onOneLine writes an object or list in braces or brackets.
-func onOneLine(n *yaml.Node) *yaml.Node {
-	n.Style = yaml.FlowStyle
-	return n
 }

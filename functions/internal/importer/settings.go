@@ -36,18 +36,14 @@ func (o *output) account(id, wanted string, needs ...Setting) string {
 		}
 		o.connections[id] = name
 	}
-	has := func(name string) bool {
-		value, ok := o.lookup(name)
-		return ok && strings.TrimSpace(value) != ""
+	if _, err := config.ParseCosmosConnection(o.lookup, name); err == nil {
+		return name
 	}
-	_, err := config.ParseCosmosConnection(o.lookup, name)
 	for _, n := range needs {
-		if has(name) || has(name+n.Name) || n.Name == "" && err == nil {
-			continue
-		}
 		n.Name = name + n.Name
-		if !slices.ContainsFunc(o.missing, func(s Setting) bool { return s.Name == n.Name }) {
-			o.missing = append(o.missing, n)
+		_, listed := o.missing[n.Name]
+		if value, _ := o.lookup(n.Name); !listed && strings.TrimSpace(value) == "" {
+			o.missing[n.Name] = n
 		}
 	}
 	return name

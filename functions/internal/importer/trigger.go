@@ -21,8 +21,9 @@ type trigger struct {
 func isExternal(kind string) bool { return kind == "external" || kind == "external-push" }
 
 // processor makes the entry of a trigger, without the fields of the ScaledObject.
-func (k *keda) processor(t trigger) *entry {
+func (k *keda) processor(t trigger, group string) *entry {
 	e, m := &entry{at: t.Node}, t.metadata
+	e.setText("group", group, "", t.Node)
 	k.rest(m.Fields, "KEDA's scaler for Cosmos DB does not read it, or it is for the way to that; nothing is written for it",
 		"databaseId", "containerId", "leaseDatabaseId", "leaseContainerId", "processorName",
 		"connection", "connectionFromEnv", "leaseConnection", "leaseConnectionFromEnv",
@@ -51,10 +52,10 @@ func (k *keda) sizing(e *entry, t trigger) {
 	m := t.metadata
 	available := isTrue(m.Get("enableHighAvailability"))
 	if t.external || !available {
-		e.set("limitToPartitionsWithLag", plain("true"), t.Node) // KEDA caps by the leases with lag
+		e.set("limitToPartitionsWithLag", true, t.Node) // KEDA caps by the leases with lag
 	}
 	if t.external {
-		e.set("changeFeedLagThreshold", plain("1"), t.Node) // one replica for each of them
+		e.set("changeFeedLagThreshold", 1, t.Node) // one replica for each of them
 		return
 	}
 	e.fields = append(e.fields, scalars(m, "changeFeedLagThreshold", "activationChangeFeedLagThreshold")...)
@@ -69,15 +70,13 @@ func (k *keda) sizing(e *entry, t trigger) {
 
 func isTrue(v *yamltree.Node) bool { return strings.EqualFold(v.Text(), "true") }
 
-// every is the schedule of an interval in seconds; "" if NCRONTAB has none.
+// every is the schedule of an interval in seconds; "" if NCRONTAB has none below an hour.
 func every(seconds int) string {
-	for _, unit := range []struct {
-		seconds, most int
-		form          string
-	}{{1, 60, "*/%d * * * * *"}, {60, 60, "0 */%d * * * *"}, {3600, 24, "0 0 */%d * * *"}} {
-		if n := seconds / unit.seconds; n > 0 && n < unit.most && seconds%unit.seconds == 0 && unit.most%n == 0 {
-			return fmt.Sprintf(unit.form, n)
-		}
+	switch minutes := seconds / 60; {
+	case seconds > 0 && seconds < 60 && 60%seconds == 0:
+		return fmt.Sprintf("*/%d * * * * *", seconds)
+	case seconds%60 == 0 && minutes > 0 && minutes < 60 && 60%minutes == 0:
+		return fmt.Sprintf("0 */%d * * * *", minutes)
 	}
 	return ""
 }

@@ -1,10 +1,4 @@
-// Package yamlschema validates a document (package yamltree) by a JSON Schema, says in sentences what
-// is wrong with it, and decodes it with the defaults of the schema. As in editors, the keyword
-// "errorMessage" says what is allowed. A document is an object with a list of entries, which the
-// schema requires, and a field "defaults" for them; the package knows no other field by name.
-//
-// Start with New. The package is internal to the program: its API may change in any release.
-package yamlschema
+package yamltree
 
 import (
 	"bytes"
@@ -15,31 +9,31 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// Form is the schema of a kind of document: compiled, to find mistakes, and as JSON, to say what is
-// allowed.
+// Form is the schema of a kind of document: an object with a list of entries, which the schema
+// requires, and a field "defaults" for them. As in editors, the keyword "errorMessage" of a value
+// says what is allowed.
 type Form struct {
-	compiled *jsonschema.Schema
-	root     Schema // without $ref
+	compiled *jsonschema.Schema // finds mistakes
+	root     Schema             // says what is allowed; without $ref
 	unknown  func(name string, known []string) string
 }
 
 // Schema is a schema as JSON.
 type Schema = map[string]any
 
-// New compiles the schema at a JSON pointer of a text, and panics on an error, since the schema is
-// part of the program. formats are those of texts that JSON Schema does not have; unknown returns
-// the sentence about an unknown field.
-func New(text, pointer string, formats map[string]func(string) error, unknown func(name string, known []string) string) *Form {
+// NewForm compiles a text, or the schema with a name in its $defs, and panics on an error, since the
+// schema is part of the program. formats are those of texts that JSON Schema does not have; unknown
+// returns the sentence about an unknown field.
+func NewForm(text, name string, formats map[string]func(string) error, unknown func(name string, known []string) string) *Form {
 	const url = "urn:feedscale:document"
 	whole, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
 		panic(err)
 	}
-	delete(whole.(Schema), "$id") // it would replace url
+	root, pointer := whole.(Schema), ""
+	delete(root, "$id") // it would replace url
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	for name, check := range formats {
@@ -53,12 +47,11 @@ func New(text, pointer string, formats map[string]func(string) error, unknown fu
 	if err := compiler.AddResource(url, whole); err != nil {
 		panic(err)
 	}
-	root := whole.(Schema)
 	defs := root["$defs"].(Schema)
-	if name, ok := strings.CutPrefix(pointer, "/$defs/"); ok {
-		root = defs[name].(Schema)
+	if name != "" {
+		root, pointer = defs[name].(Schema), "#/$defs/"+name
 	}
-	return &Form{unknown: unknown, compiled: compiler.MustCompile(url + "#" + pointer), root: inlined(root, defs).(Schema)}
+	return &Form{unknown: unknown, compiled: compiler.MustCompile(url + pointer), root: inlined(root, defs).(Schema)}
 }
 
 // inlined replaces each $ref by its schema; keywords beside the $ref win.
@@ -130,21 +123,6 @@ func complete(schema Schema, value any) any {
 	return value
 }
 
-// Overlay applies a value on top of a default: objects field by field, at every depth; any other
-// value, and null, replaces the default as a whole.
-func Overlay(base, over any) any {
-	b, isObject := base.(Schema)
-	o, ok := over.(Schema)
-	if !ok || !isObject {
-		return over
-	}
-	merged := maps.Clone(b)
-	for name, value := range o {
-		merged[name] = Overlay(b[name], value)
-	}
-	return merged
-}
-
 // Decode reads a value that the schema allows into a T, with the defaults of the schema. A field
 // that T does not have is an error.
 func Decode[T any](schema Schema, value any) (decoded T, err error) {
@@ -159,28 +137,25 @@ func Decode[T any](schema Schema, value any) (decoded T, err error) {
 
 // Allowed says which values a schema allows, "allowed are true and false".
 func Allowed(schema Schema) string {
-	types, required := texts(schema["type"]), texts(schema["required"])
+	types := texts(schema["type"])
+	is := func(name string) bool { return slices.Contains(types, name) }
 	switch {
 	case schema["errorMessage"] != nil:
 		return schema["errorMessage"].(string)
 	case schema["enum"] != nil:
-		return "allowed are " + yamltree.OneOf(texts(schema["enum"]))
-	case slices.Contains(types, "boolean"):
+		return "allowed are " + OneOf(texts(schema["enum"]))
+	case is("boolean"):
 		return "allowed are true and false"
-	case schema["multipleOf"] != nil:
-		return fmt.Sprintf("allowed are multiples of %v from %v to %v", schema["multipleOf"], schema["minimum"], schema["maximum"])
-	case slices.Contains(types, "integer") && fmt.Sprint(schema["maximum"]) == "2147483647": // 32 bits
+	case is("integer") && fmt.Sprint(schema["maximum"]) == "2147483647": // 32 bits
 		return fmt.Sprintf("allowed are whole numbers, %v or more", schema["minimum"])
-	case slices.Contains(types, "integer"):
+	case is("integer"):
 		return fmt.Sprintf("allowed are whole numbers from %v to %v", schema["minimum"], schema["maximum"])
-	case slices.Contains(types, "object") && len(required) > 0:
-		return "allowed is an object with " + yamltree.AllOf(required)
-	case slices.Contains(types, "object"):
+	case is("object") && schema["required"] != nil:
+		return "allowed is an object with " + AllOf(texts(schema["required"]))
+	case is("object"):
 		return "allowed is an object (name: value)"
-	case slices.Contains(types, "array"):
+	case is("array"):
 		return "allowed is a list"
-	case schema["maxLength"] != nil:
-		return fmt.Sprintf("allowed is a text of up to %v characters", schema["maxLength"])
 	}
 	return "allowed is a text"
 }
