@@ -62,7 +62,7 @@ func TestArrowsPointOneWay(t *testing.T) {
 		{"what answers HTTP from the state makes no call to Cosmos DB", []string{"functions/processors", "functions/dashboard", "functions/metrics"}, append(azure, network[2:]...)},
 		{"the handler carries no stand-in, no demo and no client-go", []string{"functions"}, append(emulator, clientGo...)},
 		{"the handler does not import what others wrote", []string{"functions", "functions/internal/cli"}, []string{"functions/internal/importer"}},
-{"what is imported is read without files and network", []string{"functions/internal/importer", "pkg/yamltree"}, append(azure, network[2:]...)},
+		{"what is imported is read without files and network", []string{"functions/internal/importer", "pkg/yamltree"}, append(azure, network[2:]...)},
 		{"the handler and the commands of both programs answer nobody over gRPC", []string{"functions", "functions/internal/cli"}, []string{"pkg/scaler"}},
 		{"what answers KEDA knows no service", []string{"pkg/scaler"}, append(azure, network[2:]...)},
 		{"the commands are the same for both programs", []string{"functions/internal/cli"}, append(emulator, clientGo...)},
