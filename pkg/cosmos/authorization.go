@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,11 +20,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// authorization is the policy that authenticates each request, of azcosmos and of our own pipeline: by the
-// account key, or by a token of the identity. It overwrites what azcosmos writes.
+// authorization signs requests, of azcosmos and of our own pipeline, with the account key. It overwrites what
+// azcosmos writes. If there is no key, azcore's policy adds a token of the identity.
 type authorization struct {
-	key    []byte
-	bearer policy.Policy // azcore's, which keeps and renews the token; nil if the key signs
+	headers http.Header // of every request
+	key     []byte      // nil = the identity's token
 
 	mu         sync.Mutex
 	second     int64               // of the date
@@ -34,43 +35,16 @@ type authorization struct {
 // target is what a signature is for, with the date. No path is one of names and one of RIDs.
 type target struct{ method, path string }
 
-// newBearer allows a token in clear text to a stand-in on this machine, and nowhere else.
-func newBearer(identity azcore.TokenCredential, endpoint *url.URL) policy.Policy {
-	host := endpoint.Hostname()
-	ip := net.ParseIP(host)
-	return runtime.NewBearerTokenPolicy(identity, nil, &policy.BearerTokenOptions{
-		InsecureAllowCredentialWithHTTP: host == "localhost" || ip != nil && ip.IsLoopback(),
-	})
-}
-
-// Do authenticates a request.
-func (a *authorization) Do(r *policy.Request) (*http.Response, error) {
-	a.sign(r.Raw())
-	if a.bearer == nil {
-		return r.Next()
-	}
-	return a.bearer.Do(r)
-}
-
-// cosmosToken is the policy after azcore's bearer: it turns its header into that of Cosmos DB.
-type cosmosToken struct{}
-
-func (cosmosToken) Do(r *policy.Request) (*http.Response, error) {
-	if token, ok := strings.CutPrefix(r.Raw().Header.Get("Authorization"), "Bearer "); ok {
-		r.Raw().Header["Authorization"] = []string{"type=aad&ver=1.0&sig=" + token}
-	}
-	return r.Next()
-}
-
-// sign sets the date of a request, and its signature if there is a key.
+// sign sets the headers of every request: the date, and the signature if there is a key.
 func (a *authorization) sign(r *http.Request) {
+	maps.Copy(r.Header, a.headers)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now := time.Now(); now.Unix() != a.second {
 		a.second, a.date, a.signatures = now.Unix(), []string{now.UTC().Format(http.TimeFormat)}, make(map[target][]string)
 	}
 	r.Header["X-Ms-Date"] = a.date
-	if a.bearer != nil {
+	if a.key == nil {
 		return
 	}
 	t := target{r.Method, r.URL.Path}
@@ -95,13 +69,12 @@ func (a *authorization) signature(r *http.Request, date string) string {
 // resourceOf returns the type and the link of what a path, not percent-encoded, names. That of a list has
 // an odd number of segments, and the link of the resource that has the list. No id has a slash.
 func resourceOf(path string) (kind, link string) {
-	path = strings.Trim(path, "/")
-	segments := strings.Split(path, "/")
+	segments := strings.Split(strings.Trim(path, "/"), "/")
 	last := len(segments) - 1
-	if len(segments)%2 == 1 {
-		return segments[last], strings.Trim(strings.TrimSuffix(path, segments[last]), "/")
+	if last%2 == 0 {
+		return segments[last], strings.Join(segments[:last], "/")
 	}
-	return segments[last-1], path
+	return segments[last-1], strings.Join(segments, "/")
 }
 
 // DefaultScope is the scope of a token in a tenant that has no application of the account's own name.
@@ -118,35 +91,47 @@ func OwnScope(endpoint *url.URL) string {
 	return endpoint.Scheme + "://" + host + "/.default"
 }
 
+// newBearer is azcore's policy, which keeps and renews the token. It may send one in clear text to a stand-in on
+// this machine, and nowhere else.
+func newBearer(identity azcore.TokenCredential, endpoint *url.URL) policy.Policy {
+	host := endpoint.Hostname()
+	ip := net.ParseIP(host)
+	return runtime.NewBearerTokenPolicy(identity, nil, &policy.BearerTokenOptions{
+		InsecureAllowCredentialWithHTTP: host == "localhost" || ip != nil && ip.IsLoopback(),
+	})
+}
+
 // unknownResource is Entra's code for a scope that no application in the tenant has
 // (https://learn.microsoft.com/entra/identity-platform/reference-error-codes).
 const unknownResource = "AADSTS500011"
 
-// scoped asks an identity for a token with the scope of an account, and with DefaultScope if the tenant
-// does not know that.
+// scoped asks an identity for a token with the scope that is set, else with that of an account, or with
+// DefaultScope if the tenant does not know that.
 type scoped struct {
 	azcore.TokenCredential
-	own   string
-	fixed bool        // own comes from a setting: nothing else is tried
-	other atomic.Bool // DefaultScope is what works
+	scopes []string
+	works  atomic.Int32 // index of the scope that the tenant knows
+}
+
+func newScoped(identity azcore.TokenCredential, endpoint *url.URL, set string) *scoped {
+	if set != "" {
+		return &scoped{TokenCredential: identity, scopes: []string{set}}
+	}
+	return &scoped{TokenCredential: identity, scopes: []string{OwnScope(endpoint), DefaultScope}}
 }
 
 // GetToken ignores the scopes that it is asked for: they are always the same. Its error is a tokenError.
 func (s *scoped) GetToken(ctx context.Context, o policy.TokenRequestOptions) (token azcore.AccessToken, err error) {
-	if o.Scopes = []string{s.own}; !s.other.Load() {
-		token, err = s.TokenCredential.GetToken(ctx, o)
-		if err == nil {
+	for i := s.works.Load(); int(i) < len(s.scopes); i++ {
+		o.Scopes = s.scopes[i : i+1]
+		token, failed := s.TokenCredential.GetToken(ctx, o)
+		if failed == nil {
+			s.works.Store(i)
 			return token, nil
 		}
-		if s.fixed || !strings.Contains(err.Error(), unknownResource) {
-			return token, tokenError{err}
+		if err = cmp.Or(err, failed); !strings.Contains(failed.Error(), unknownResource) {
+			break
 		}
 	}
-	o.Scopes[0] = DefaultScope
-	token, otherErr := s.TokenCredential.GetToken(ctx, o)
-	if otherErr == nil {
-		s.other.Store(true)
-		return token, nil
-	}
-	return token, tokenError{cmp.Or(err, otherErr)}
+	return token, tokenError{err}
 }

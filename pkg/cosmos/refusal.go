@@ -75,7 +75,7 @@ const (
 
 // refusal returns the Refusal of an error answer by its status and substatus alone.
 func (a describer) refusal(about Subject, status, substatus int) *Refusal {
-	r := &Refusal{Kind: Rejected, Subject: about, Account: a.host, Setting: a.setting, Status: status, Substatus: substatus}
+	r := &Refusal{Kind: Rejected, Subject: about, Account: a.host, Setting: a.setting, Manager: a.scope != "", Status: status, Substatus: substatus, scope: a.scope}
 	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
 	switch {
 	case denied && a.identity:

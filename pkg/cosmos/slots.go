@@ -1,7 +1,6 @@
 package cosmos
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -22,21 +21,13 @@ type slots struct {
 	next policy.Transporter
 	size int
 
-	mu      sync.Mutex // of each share, too
+	mu      sync.Mutex // of what the slots know of containers, too
 	tickets []*ticket  // oldest first
-	watched bool       // while some wait
-}
-
-// share is what the slots know of one container.
-type share struct {
-	failing bool          // its last request had no answer, or one is late
-	feeds   bool          // that was a page of its feed: no other answer ends it
-	slow    time.Duration // how long its answers took lately; after twice as long, and at least shortLook, one is late
 }
 
 // ticket is a request that has a slot, or waits for one.
 type ticket struct {
-	*share
+	*breaker
 	feed    bool               // it is for a page of the feed
 	cancel  context.CancelFunc // of the request
 	granted chan struct{}      // closed when it gets its slot; nil if it need not wait
@@ -47,11 +38,24 @@ type ticket struct {
 
 func (t *ticket) holds() bool { return !t.at.IsZero() }
 
+// fail says that a request had no answer, or none for a while.
+func (t *ticket) fail() { t.failing, t.feeds = true, t.feeds || t.feed }
+
+// Failing reports whether the last request for a container had no answer, or one that is late.
+func (a *Account) Failing(c Container) bool {
+	a.health.mu.Lock()
+	of := a.health.of(c)
+	a.health.mu.Unlock()
+	a.slots.mu.Lock()
+	defer a.slots.mu.Unlock()
+	return of.failing
+}
+
 func (s *slots) Do(r *http.Request) (*http.Response, error) {
 	c := callOf(r.Context())
 	for {
 		ctx, cancel := context.WithCancel(r.Context())
-		t := &ticket{share: &c.breaker.share, feed: c.feed, cancel: cancel, keeps: r.Method == http.MethodPut}
+		t := &ticket{breaker: c.breaker, feed: c.feed, cancel: cancel, keeps: r.Method == http.MethodPut}
 		if err := s.take(ctx, t); err != nil {
 			cancel()
 			return nil, err
@@ -66,8 +70,8 @@ func (s *slots) Do(r *http.Request) (*http.Response, error) {
 // try sends a request once. An answer that is not read as it comes has its whole body.
 func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*http.Response, error) {
 	cancel := t.cancel
-	if limit := cmp.Or(min(c.look, c.timeout), c.look, c.timeout); limit > 0 {
-		ctx, cancel = context.WithTimeout(ctx, limit)
+	if c.limit > 0 {
+		ctx, cancel = context.WithTimeout(ctx, c.limit)
 	}
 	response, err := s.next.Do(r.WithContext(ctx))
 	end := func() {
@@ -79,7 +83,7 @@ func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*
 		s.mu.Lock()
 		t.keeps = true
 		s.mu.Unlock()
-		response.Body = ending{response.Body, end}
+		c.release = end
 		return response, nil
 	}
 	if err == nil {
@@ -96,30 +100,38 @@ func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*
 // take waits for a slot.
 func (s *slots) take(ctx context.Context, t *ticket) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.tickets = append(s.tickets, t)
-	s.grant()
-	if t.holds() {
-		s.mu.Unlock()
+	if s.grant(); t.holds() {
 		return nil
 	}
 	t.granted = make(chan struct{})
-	s.watch()
-	s.mu.Unlock()
-	select {
-	case <-t.granted:
-		return nil
-	case <-ctx.Done():
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.remove(t)
-		return ctx.Err()
+	for {
+		s.mu.Unlock()
+		select {
+		case <-t.granted:
+			s.mu.Lock()
+			return nil
+		case <-time.After(shortLook): // others may be late by now
+		case <-ctx.Done():
+		}
+		if s.mu.Lock(); ctx.Err() != nil {
+			s.remove(t)
+			return ctx.Err()
+		}
+		s.grant()
 	}
 }
 
 // grant gives free slots to those that wait, the oldest first: containers that fail after the others. What
 // these hold beyond their part they give up. The mutex is held, here and below.
 func (s *slots) grant() {
-	held, failing, part := 0, 0, max(1, s.size/2)
+	now, held, failing, part, others := time.Now(), 0, 0, max(1, s.size/2), false
+	for _, t := range s.tickets {
+		if t.holds() && !t.keeps && now.Sub(t.at) >= max(shortLook, 2*t.slow) {
+			t.fail()
+		}
+	}
 	for _, t := range s.tickets {
 		if t.holds() {
 			held++
@@ -129,19 +141,23 @@ func (s *slots) grant() {
 		}
 	}
 	for _, class := range [...]bool{false, true} {
-		for i := 0; i < len(s.tickets) && held < min(s.size, len(s.tickets)); i++ {
-			if t := s.tickets[i]; !t.holds() && t.failing == class && (!class || failing < part) {
-				if held++; class {
-					failing++
-				}
-				t.at = time.Now()
-				if t.granted != nil {
-					close(t.granted)
-				}
+		for _, t := range s.tickets {
+			if t.holds() || t.failing != class || class && failing >= part {
+				continue
+			}
+			if held >= s.size {
+				others = others || !class
+				continue
+			}
+			if held++; class {
+				failing++
+			}
+			if t.at = now; t.granted != nil {
+				close(t.granted)
 			}
 		}
 	}
-	if s.size == 1 && slices.ContainsFunc(s.tickets, func(t *ticket) bool { return !t.holds() && !t.failing }) {
+	if s.size == 1 && others {
 		part = 0
 	}
 	for i := 0; failing > part && i < len(s.tickets); i++ {
@@ -151,36 +167,6 @@ func (s *slots) grant() {
 			t.cancel()
 		}
 	}
-}
-
-// Failing reports whether the last request for a container had no answer, or one that is late.
-func (a *Account) Failing(c Container) bool {
-	a.health.mu.Lock()
-	of := a.health.containers[c]
-	a.health.mu.Unlock()
-	a.slots.mu.Lock()
-	defer a.slots.mu.Unlock()
-	return of != nil && of.share.failing
-}
-
-// watch looks for late requests while others wait.
-func (s *slots) watch() {
-	if s.watched || !slices.ContainsFunc(s.tickets, func(t *ticket) bool { return !t.holds() }) {
-		return
-	}
-	s.watched = true
-	time.AfterFunc(shortLook, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.watched = false
-		for _, t := range s.tickets {
-			if t.holds() && !t.keeps && time.Since(t.at) >= max(shortLook, 2*t.slow) {
-				t.fail()
-			}
-		}
-		s.grant()
-		s.watch()
-	})
 }
 
 // give ends a request that had a slot.
@@ -199,9 +185,6 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool) {
 	}
 	s.remove(t)
 }
-
-// fail says that a request had no answer, or none for a while.
-func (t *ticket) fail() { t.failing, t.feeds = true, t.feeds || t.feed }
 
 // remove takes a ticket out, whether it has a slot or waits for one.
 func (s *slots) remove(t *ticket) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,15 +21,12 @@ import (
 // azcosmos would ask again after some of the statuses. It does not read the pages of a feed, which
 // changefeed.ReadPage checks as they come.
 //
-// It also sets the headers that every request carries, and keeps the body for each try.
-type whole struct {
-	signs   *authorization // the policy after this one
-	headers http.Header
-}
+// It also signs the request, and keeps the body for each try.
+type whole struct{ signs *authorization }
 
 func (w whole) Do(request *policy.Request) (*http.Response, error) {
 	r := request.Raw()
-	maps.Copy(r.Header, w.headers)
+	w.signs.sign(r)
 	if r.Body != nil {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -38,12 +34,12 @@ func (w whole) Do(request *policy.Request) (*http.Response, error) {
 		}
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
-	response, err := w.signs.Do(request)
+	response, err := request.Next()
 	if err != nil {
 		return nil, lost{err}
 	}
 	switch status := response.StatusCode; {
-	case status == http.StatusNotModified && r.Header[headerIM] != nil:
+	case status == http.StatusNotModified && r.Header["A-Im"] != nil:
 		return response, nil
 	case status != http.StatusOK && (status != http.StatusAccepted || r.Method != http.MethodPut):
 		return nil, answerError{response}
@@ -77,44 +73,41 @@ type resource struct {
 	Content *struct{} `json:"content"` // of an offer: azcosmos panics without it
 }
 
+// lists is where the items of a list are, by the last segment of its path.
+var lists = map[string]string{"dbs": "Databases", "colls": "DocumentCollections", "pkranges": "PartitionKeyRanges", "offers": "Offers"}
+
 // check returns what is wrong with the body of an answer. A path with an odd number of segments is that
 // of a list.
 func check(path string, body []byte) error {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
-	kind := segments[len(segments)-1]
-	switch {
-	case segments[0] == "":
+	kind, isList := segments[len(segments)-1], len(segments)%2 == 1
+	if segments[0] == "" {
 		return nil // the account's description, of which nothing is needed
-	case kind == "docs":
+	}
+	if isList && kind == "docs" {
 		_, err := changefeed.ReadPage(bytes.NewReader(body), changefeed.Incremental) // takes half the CPU of encoding/json
 		return err
-	case len(segments)%2 == 0:
-		kind = "" // no list
 	}
-	var page struct {
-		resource
-		Databases, DocumentCollections, PartitionKeyRanges, Offers []resource
-
-		Count *int `json:"_count"`
-	}
-	if err := json.Unmarshal(body, &page); err != nil {
+	var (
+		fields map[string]json.RawMessage
+		items  []resource
+		count  *int
+	)
+	if err := json.Unmarshal(body, &fields); err != nil {
 		return err
 	}
-	list := map[string]struct {
-		name  string
-		items []resource
-	}{
-		"": {"", []resource{page.resource}}, "dbs": {"Databases", page.Databases}, "colls": {"DocumentCollections", page.DocumentCollections},
-		"pkranges": {"PartitionKeyRanges", page.PartitionKeyRanges}, "offers": {"Offers", page.Offers},
-	}[kind]
-	switch {
-	case list.items == nil:
-		return errors.New("it has no " + list.name)
-	case kind == "" && page.RID == "":
+	name, list := lists[kind], fields[lists[kind]]
+	if !isList {
+		list = slices.Concat([]byte("["), body, []byte("]")) // one resource
+	}
+	switch err := json.Unmarshal(list, &items); {
+	case err != nil || items == nil:
+		return errors.New("it has no " + name)
+	case !isList && items[0].RID == "":
 		return errors.New("it has no _rid: is that endpoint a Cosmos DB account?")
-	case page.Count != nil && *page.Count != len(list.items):
-		return fmt.Errorf("its _count is %d and it has %d %s", *page.Count, len(list.items), list.name)
-	case segments[0] == "offers" && slices.ContainsFunc(list.items, func(o resource) bool { return o.Self == "" || o.Content == nil }):
+	case json.Unmarshal(fields["_count"], &count) == nil && count != nil && *count != len(items):
+		return fmt.Errorf("its _count is %d and it has %d %s", *count, len(items), name)
+	case segments[0] == "offers" && slices.ContainsFunc(items, func(o resource) bool { return o.Self == "" || o.Content == nil }):
 		return errors.New("it has an offer without a _self or a content")
 	}
 	return nil
