@@ -22,7 +22,8 @@ type slots struct {
 	size int
 
 	mu      sync.Mutex // of what the slots know of containers, too
-	tickets []*ticket  // oldest first
+	holding []*ticket  // requests that have a slot, and those that wait for one, each the oldest first
+	waiting []*ticket
 }
 
 // ticket is a request that has a slot, or waits for one.
@@ -101,67 +102,66 @@ func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*
 func (s *slots) take(ctx context.Context, t *ticket) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tickets = append(s.tickets, t)
-	if s.grant(); t.holds() {
-		return nil
-	}
-	t.granted = make(chan struct{})
-	for {
+	s.waiting = append(s.waiting, t)
+	for s.grant(); !t.holds(); s.grant() {
+		if t.granted == nil {
+			t.granted = make(chan struct{})
+		}
 		s.mu.Unlock()
 		select {
 		case <-t.granted:
 			s.mu.Lock()
-			return nil
-		case <-time.After(shortLook): // others may be late by now
+		case <-time.After(shortLook):
+			s.mu.Lock()
+			s.findLate(time.Now())
 		case <-ctx.Done():
-		}
-		if s.mu.Lock(); ctx.Err() != nil {
+			s.mu.Lock()
 			s.remove(t)
 			return ctx.Err()
 		}
-		s.grant()
+	}
+	return nil
+}
+
+// findLate finds the requests that have had no answer for a while.
+func (s *slots) findLate(now time.Time) {
+	for _, t := range s.holding {
+		if !t.keeps && now.Sub(t.at) >= max(shortLook, 2*t.slow) {
+			t.fail()
+		}
 	}
 }
 
 // grant gives free slots to those that wait, the oldest first: containers that fail after the others. What
 // these hold beyond their part they give up. The mutex is held, here and below.
 func (s *slots) grant() {
-	now, held, failing, part, others := time.Now(), 0, 0, max(1, s.size/2), false
-	for _, t := range s.tickets {
-		if t.holds() && !t.keeps && now.Sub(t.at) >= max(shortLook, 2*t.slow) {
-			t.fail()
-		}
-	}
-	for _, t := range s.tickets {
-		if t.holds() {
-			held++
-			if t.failing {
-				failing++
-			}
+	failing, part := 0, max(1, s.size/2)
+	for _, t := range s.holding {
+		if t.failing {
+			failing++
 		}
 	}
 	for _, class := range [...]bool{false, true} {
-		for _, t := range s.tickets {
-			if t.holds() || t.failing != class || class && failing >= part {
+		for i := 0; i < len(s.waiting) && len(s.holding) < s.size; {
+			t := s.waiting[i]
+			if t.failing != class || class && failing >= part {
+				i++
 				continue
 			}
-			if held >= s.size {
-				others = others || !class
-				continue
-			}
-			if held++; class {
+			if class {
 				failing++
 			}
-			if t.at = now; t.granted != nil {
+			s.waiting, s.holding = slices.Delete(s.waiting, i, i+1), append(s.holding, t)
+			if t.at = time.Now(); t.granted != nil {
 				close(t.granted)
 			}
 		}
 	}
-	if s.size == 1 && others {
+	if s.size == 1 && slices.ContainsFunc(s.waiting, func(t *ticket) bool { return !t.failing }) {
 		part = 0
 	}
-	for i := 0; failing > part && i < len(s.tickets); i++ {
-		if t := s.tickets[i]; t.holds() && t.failing && !t.keeps {
+	for i := 0; failing > part && i < len(s.holding); i++ {
+		if t := s.holding[i]; t.failing && !t.keeps {
 			failing--
 			t.cut = true
 			t.cancel()
@@ -188,8 +188,10 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool) {
 
 // remove takes a ticket out, whether it has a slot or waits for one.
 func (s *slots) remove(t *ticket) {
-	s.tickets = slices.DeleteFunc(s.tickets, func(other *ticket) bool { return other == t })
+	of := &s.waiting
 	if t.holds() {
-		s.grant()
+		of = &s.holding
 	}
+	*of = slices.DeleteFunc(*of, func(other *ticket) bool { return other == t })
+	s.grant()
 }
