@@ -43,12 +43,7 @@ func (a *Account) ReadThroughput(ctx context.Context, c Container) (t Throughput
 	defer func() { t.Usage = asked.Usage }()
 	return ownOrShared(c, func(about Subject) (Throughput, error) {
 		asked.about = about
-		of, err := a.throughputOf(about.Container)
-		if err != nil {
-			return Throughput{}, err
-		}
-		response, err := of.ReadThroughput(asked.in(ctx), nil)
-		return a.throughput(&asked, response, err)
+		return a.askOffer(ctx, &asked, nil, nil)
 	})
 }
 
@@ -71,10 +66,6 @@ func ownOrShared(c Container, read func(about Subject) (Throughput, error)) (Thr
 func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (t Throughput, err error) {
 	asked := call{about: Subject{Container: c, Doing: replacing}, primary: true}
 	defer func() { t.Usage = asked.Usage }()
-	of, err := a.throughputOf(c)
-	if err != nil {
-		return Throughput{}, err
-	}
 	wanted := azcosmos.NewManualThroughputProperties(int32(ruPerSecond))
 	if from.Autoscale {
 		wanted = azcosmos.NewAutoscaleThroughputProperties(int32(ruPerSecond))
@@ -82,25 +73,29 @@ func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throu
 	if increment, ok := from.offer.AutoscaleIncrement(); ok && increment > 0 {
 		wanted = azcosmos.NewAutoscaleThroughputPropertiesWithIncrement(int32(ruPerSecond), increment)
 	}
-	response, err := of.ReplaceThroughput(asked.in(ctx), wanted, &azcosmos.ThroughputOptions{IfMatchEtag: from.offer.ETag})
-	return a.throughput(&asked, response, err)
+	return a.askOffer(ctx, &asked, &wanted, from.offer.ETag)
 }
 
-// throughputClient is what azcosmos has of a container and of a database alike.
-type throughputClient interface {
-	ReadThroughput(context.Context, *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
-	ReplaceThroughput(context.Context, azcosmos.ThroughputProperties, *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
-}
-
-func (a *Account) throughputOf(c Container) (throughputClient, error) {
-	if c.ID == "" {
-		return a.sdk.NewDatabase(c.Database)
+// askOffer reads the throughput of a container or a database, and replaces it if one is wanted.
+func (a *Account) askOffer(ctx context.Context, asked *call, wanted *azcosmos.ThroughputProperties, etag *azcore.ETag) (t Throughput, err error) {
+	var of interface {
+		ReadThroughput(context.Context, *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
+		ReplaceThroughput(context.Context, azcosmos.ThroughputProperties, *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
 	}
-	return a.sdk.NewContainer(c.Database, c.ID)
-}
-
-// throughput reads an answer of azcosmos.
-func (a *Account) throughput(asked *call, response azcosmos.ThroughputResponse, err error) (t Throughput, _ error) {
+	if c := asked.about.Container; c.ID == "" {
+		of, err = a.sdk.NewDatabase(c.Database)
+	} else {
+		of, err = a.sdk.NewContainer(c.Database, c.ID)
+	}
+	if err != nil {
+		return t, err
+	}
+	var response azcosmos.ThroughputResponse
+	if wanted == nil {
+		response, err = of.ReadThroughput(asked.in(ctx), nil)
+	} else {
+		response, err = of.ReplaceThroughput(asked.in(ctx), *wanted, &azcosmos.ThroughputOptions{IfMatchEtag: etag})
+	}
 	if none, ok := errors.AsType[*azcore.ResponseError](err); ok && none.RawResponse != nil {
 		// azcosmos makes this error of an empty list of offers.
 		return t, &Refusal{Kind: NoThroughput, Account: a.host, Setting: a.setting, Subject: asked.about}

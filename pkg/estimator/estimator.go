@@ -60,7 +60,7 @@ type Estimator struct {
 	turns       atomic.Int64 // ticks
 
 	containers  sync.Map // *cached[cosmos.Description] by source
-	ranges      sync.Map // *cached[changefeed.Ranges] by identified
+	ranges      sync.Map // *cached[changefeed.Ranges] by source and RID: a container that is created again has another
 	inventories sync.Map // *cached[inventory] by source
 }
 
@@ -74,12 +74,6 @@ func New(concurrency int, now func() time.Time) *Estimator {
 type source struct {
 	account   *cosmos.Account
 	container cosmos.Container
-}
-
-// identified is a container with a RID: one that is created again under its name has another.
-type identified struct {
-	source
-	rid string
 }
 
 // Estimate measures processors and calls done with each ProcessorLag as soon as it is known, from
@@ -282,7 +276,7 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 			})
 			for _, m := range group {
 				if m.described, m.err = description, err; err == nil {
-					m.ranges = cachedIn[changefeed.Ranges](&t.ranges, identified{s, description.RID})
+					m.ranges = cachedIn[changefeed.Ranges](&t.ranges, [2]any{s, description.RID})
 					m.prefixes, m.err = m.processor.Identity(description.RID).Prefixes()
 				}
 			}
