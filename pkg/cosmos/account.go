@@ -11,14 +11,12 @@
 package cosmos
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,14 +44,18 @@ type Options struct {
 	Transport   policy.Transporter     // nil: one that keeps Concurrency connections open
 }
 
-// Account is one Cosmos DB account, safe for concurrent use.
+// Account is one Cosmos DB account, safe for concurrent use. It makes requests with azcosmos if that can
+// express them, with azcore's pipeline the others. Neither retries.
 type Account struct {
-	*client
-	identity *scoped
+	describer
+	identity *scoped // nil if a key signs
 	health   *health
 	budget   *budget
 	slots    *slots
 	wire     *wire
+	base     string
+	sdk      *azcosmos.Client
+	pipeline runtime.Pipeline
 }
 
 // NewAccount makes an Account. No request is made. It fails if the endpoint or the key is malformed, and
@@ -66,23 +68,29 @@ func NewAccount(o Options) (*Account, error) {
 	if o.Transport == nil {
 		o.Transport = transport{bounded.Answers(newHTTP(o.Concurrency))}
 	}
-	o.Concurrency, o.Endpoint = max(1, o.Concurrency), strings.TrimSuffix(o.Endpoint, "/")
-	signs, headers := &authorization{}, headersOf(o)
-	a := &Account{identity: &scoped{}, health: newHealth(), wire: &wire{next: o.Transport}}
-	a.slots = &slots{next: a.wire, size: o.Concurrency}
-	router := newRouter(retry{a.slots, a.health}, o.Endpoint, o.Region)
-	router.headers, router.signs = headers, signs
-	a.budget = newBudget(router, o.Budget)
-	a.health.next = a.budget
-	policies := []policy.Policy{whole{signs, headers}}
+	o.Endpoint = strings.TrimSuffix(o.Endpoint, "/")
+	signs := &authorization{headers: headersOf(o)}
+	policies := []policy.Policy{whole{signs}}
+	a := &Account{base: o.Endpoint, wire: &wire{next: o.Transport}}
+	a.describer = describer{host: u.Hostname(), setting: o.Setting, identity: o.Key == "", budget: o.Budget}
 	if o.Key == "" {
-		a.identity = &scoped{TokenCredential: o.Credential, own: cmp.Or(o.Scope, OwnScope(u)), fixed: o.Scope != ""}
-		signs.bearer = newBearer(a.identity, u)
-		policies = append(policies, cosmosToken{})
+		a.identity = newScoped(o.Credential, u, o.Scope)
+		policies = append(policies, newBearer(a.identity, u))
 	} else if signs.key, err = base64.StdEncoding.DecodeString(o.Key); err != nil {
 		return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
 	}
-	a.client, err = newClient(o, describer{u.Hostname(), o.Setting, o.Key == "", o.Budget}, policies, a.health)
+	a.slots = &slots{next: a.wire, size: max(1, o.Concurrency)}
+	a.budget = newBudget(newRouter(a.slots, signs, o.Endpoint, o.Region), o.Budget)
+	a.health = &health{next: a.budget, breakers: make(map[Container]*breaker)}
+	options := azcore.ClientOptions{
+		Telemetry: policy.TelemetryOptions{Disabled: true}, // the headers say who asks
+		Retry:     policy.RetryOptions{MaxRetries: -1}, PerRetryPolicies: policies, Transport: ownAccount{a.health},
+	}
+	a.pipeline = runtime.NewPipeline("", "", runtime.PipelineOptions{PerCall: append(policies, sends{a.health})}, &policy.ClientOptions{Telemetry: options.Telemetry})
+	noKey, err := azcosmos.NewKeyCredential("")
+	if err == nil {
+		a.sdk, err = azcosmos.NewClientWithKey(o.Endpoint, noKey, &azcosmos.ClientOptions{ClientOptions: options})
+	}
 	return a, err
 }
 
@@ -103,13 +111,18 @@ func (a *Account) Clock() (time.Time, bool) {
 }
 
 // Scope returns what a token for the account is asked for first; "" if a key signs.
-func (a *Account) Scope() string { return a.identity.own }
+func (a *Account) Scope() string {
+	if a.identity == nil {
+		return ""
+	}
+	return a.identity.scopes[0]
+}
 
 // Credential returns what gets the tokens that requests to the account carry; nil if a key signs.
 // It decides on the scope itself, whichever it is asked for.
 func (a *Account) Credential() azcore.TokenCredential {
-	if a.identity.TokenCredential == nil {
-		return nil
+	if a.identity == nil {
+		return nil // rather than an interface with a nil in it
 	}
 	return a.identity
 }
@@ -148,41 +161,6 @@ func substatus(r *http.Response) int {
 	return n
 }
 
-// Headers of the protocol, here and elsewhere in net/http's canonical form: it saves converting them for each
-// request.
-const (
-	headerMaxItemCount = "X-Ms-Max-Item-Count"
-	headerContinuation = "X-Ms-Continuation"
-	headerIM           = "A-Im"
-	headerETag         = "Etag"
-	headerIfNoneMatch  = "If-None-Match"
-
-	headersOfRequest = 14 // as many as a request has at most, so that their map need not grow
-)
-
-// client makes the requests of an account: with azcosmos those that it can express, with azcore's
-// pipeline the others. Neither retries.
-type client struct {
-	describer
-	base     string
-	sdk      *azcosmos.Client
-	pipeline runtime.Pipeline
-}
-
-func newClient(o Options, d describer, policies []policy.Policy, c policy.Transporter) (*client, error) {
-	options := azcore.ClientOptions{
-		Telemetry: policy.TelemetryOptions{Disabled: true}, // the headers say who asks
-		Retry:     policy.RetryOptions{MaxRetries: -1}, PerRetryPolicies: policies, Transport: ownAccount{c},
-	}
-	pipeline := runtime.NewPipeline("", "", runtime.PipelineOptions{PerCall: append(slices.Clip(policies), sends{c})}, &policy.ClientOptions{Telemetry: options.Telemetry})
-	noKey, err := azcosmos.NewKeyCredential("")
-	if err != nil {
-		return nil, err
-	}
-	sdk, err := azcosmos.NewClientWithKey(o.Endpoint, noKey, &azcosmos.ClientOptions{ClientOptions: options})
-	return &client{d, o.Endpoint, sdk, pipeline}, err
-}
-
 // sends is the last policy of the pipeline. Those of azcore's own that come after it would try again, trace,
 // log, and read the body: the transport does or leaves each of these for both clients, and they take a
 // quarter of the CPU of a page (docs/decisions/0022-speed.md).
@@ -203,7 +181,7 @@ func (t ownAccount) Do(r *http.Request) (*http.Response, error) {
 }
 
 // get sends a request that azcosmos cannot express.
-func (a *client) get(ctx context.Context, c *call, path string, headers http.Header) (*http.Response, error) {
+func (a *Account) get(ctx context.Context, c *call, path string, headers http.Header) (*http.Response, error) {
 	r, err := runtime.NewRequest(c.in(ctx), http.MethodGet, a.base+path)
 	if err != nil {
 		return nil, lost{err}
@@ -213,7 +191,7 @@ func (a *client) get(ctx context.Context, c *call, path string, headers http.Hea
 }
 
 // getJSON reads the answer into a value, and returns its headers.
-func (a *client) getJSON(ctx context.Context, c *call, path string, headers http.Header, into any) (http.Header, error) {
+func (a *Account) getJSON(ctx context.Context, c *call, path string, headers http.Header, into any) (http.Header, error) {
 	response, err := a.get(ctx, c, path, headers)
 	if err == nil && response.StatusCode == http.StatusOK {
 		err = runtime.UnmarshalAsJSON(response, into)

@@ -27,12 +27,14 @@ type breaker struct {
 	probed   time.Time      // when a call was let through last that finds out whether there are answers again
 	settled  chan struct{}  // closed when that call has ended; nil while none is in flight
 	looks    map[string]int // by partition: reads in a row without an answer; "" = what is no read of a partition
-	share    share          // what the slots know of the container
-	charge   float64        // what the budget knows: the same as budget.usual, of the container
-}
 
-// isOpen reports whether calls are kept away.
-func (b *breaker) isOpen() bool { return b.failures >= breakerOpensAfter }
+	// What the slots know of the container.
+	failing bool          // its last request had no answer, or one is late
+	feeds   bool          // that was a page of its feed: no other answer ends it
+	slow    time.Duration // how long its answers took lately; after twice as long, and at least shortLook, one is late
+
+	charge float64 // what the budget knows: the same as budget.usual, of the container
+}
 
 // openError says that an account or a container was not asked.
 type openError string
@@ -45,18 +47,12 @@ func (e openError) Error() string { return string(e) }
 type health struct {
 	next policy.Transporter
 
-	mu         sync.Mutex // of the breakers, too
-	account    *breaker
-	containers map[Container]*breaker
-	tick       time.Time // how long requests may go on if the account hung, by the clock of the caller; zero = no limit
-	end        time.Time // the same by the clock of this machine
-	hangs      bool      // a request of this tick got no answer in time
-	hung       bool      // one of the last tick did
-}
-
-func newHealth() *health {
-	account := &breaker{name: "it", looks: make(map[string]int)}
-	return &health{account: account, containers: map[Container]*breaker{{}: account}}
+	mu       sync.Mutex             // of the breakers, too
+	breakers map[Container]*breaker // that of the account is of no container
+	tick     time.Time              // how long requests may go on if the account hung, by the clock of the caller; zero = no limit
+	end      time.Time              // the same by the clock of this machine
+	hangs    bool                   // a request of this tick got no answer in time
+	hung     bool                   // one of the last tick did
 }
 
 // Until says how long the reads of a tick may go on if one of the tick before hung. Each tick has a time of
@@ -71,27 +67,30 @@ func (a *Account) Until(at, now time.Time) {
 	}
 }
 
+// of returns the breaker of a container, or of the account. The mutex is held.
+func (h *health) of(c Container) *breaker {
+	b := h.breakers[c]
+	if b == nil {
+		b = &breaker{name: "it", looks: make(map[string]int)}
+		if h.breakers[c] = b; c != (Container{}) {
+			b.name = "container " + c.String()
+		}
+	}
+	return b
+}
+
 // Do sends a request in the time that it may take.
 func (h *health) Do(r *http.Request) (*http.Response, error) {
+	ctx, c := r.Context(), callOf(r.Context())
 	h.mu.Lock()
 	end, hung := h.end, h.hung
 	h.mu.Unlock()
-	if !hung {
-		return h.ask(r)
+	if hung {
+		ctx, c.cancel = context.WithDeadline(ctx, end)
+		r = r.WithContext(ctx)
 	}
-	ctx, cancel := context.WithDeadline(r.Context(), end)
-	response, err := h.ask(r.WithContext(ctx))
-	if err != nil || !callOf(ctx).feed {
-		cancel()
-		return response, err
-	}
-	response.Body = ending{response.Body, cancel}
-	return response, nil
-}
-
-func (h *health) ask(r *http.Request) (*http.Response, error) {
-	ctx, c := r.Context(), callOf(r.Context())
 	if err := h.enter(ctx, c); err != nil {
+		c.end()
 		return nil, err
 	}
 	answered, requests, began := c.answered, c.Requests, time.Now()
@@ -107,6 +106,9 @@ func (h *health) ask(r *http.Request) (*http.Response, error) {
 		o = nothing
 	}
 	h.leave(c, o, response != nil, err)
+	if err != nil || !c.feed {
+		c.end()
+	}
 	return response, err
 }
 
@@ -116,17 +118,12 @@ func (h *health) ask(r *http.Request) (*http.Response, error) {
 func (h *health) enter(ctx context.Context, c *call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	own := h.containers[c.about.Container]
-	if own == nil {
-		own = &breaker{name: "container " + c.about.Container.String(), looks: make(map[string]int)}
-		h.containers[c.about.Container] = own
-	}
+	account, own := h.of(Container{}), h.of(c.about.Container)
 	for c.breaker, c.finds = own, nil; ; {
-		b := h.account
-		if !b.isOpen() {
-			b = own
+		b, free := account, false
+		if !account.isOpen() {
+			b, free = own, !own.isOpen() || own != account && own.looks[c.part] == 0
 		}
-		free := !b.isOpen() || b != h.account && b.looks[c.part] == 0
 		if at := time.Now(); !free && b.settled == nil && at.Sub(b.probed) >= probeEvery {
 			b.probed, b.settled, c.finds = at, make(chan struct{}), b
 		}
@@ -134,19 +131,18 @@ func (h *health) enter(ctx context.Context, c *call) error {
 			c.look = own.look(c)
 			return nil
 		}
-		open := openError(fmt.Sprintf("%s has not answered %d calls in a row since %s, and is asked once every %s until it does (the circuit breaker is open)",
-			b.name, b.failures, b.since.UTC().Format(time.RFC3339), probeEvery))
 		settled := b.settled
-		if settled == nil {
-			return open
+		if settled != nil {
+			h.mu.Unlock()
+			select {
+			case <-settled:
+			case <-ctx.Done():
+			}
+			h.mu.Lock()
 		}
-		h.mu.Unlock()
-		select {
-		case <-settled:
-		case <-ctx.Done():
-		}
-		if h.mu.Lock(); ctx.Err() != nil {
-			return open
+		if settled == nil || ctx.Err() != nil {
+			return openError(fmt.Sprintf("%s has not answered %d calls in a row since %s, and is asked once every %s until it does (the circuit breaker is open)",
+				b.name, b.failures, b.since.UTC().Format(time.RFC3339), probeEvery))
 		}
 	}
 }
@@ -186,18 +182,21 @@ func (h *health) leave(c *call, o outcome, response bool, err error) {
 	case silence:
 		c.breaker.looks[c.part]++
 	}
-	switch {
-	case c.breaker == h.account:
+	switch account := h.of(Container{}); {
+	case c.breaker == account:
 	case response:
-		h.account.note(reply)
+		account.note(reply)
 	case isUnreachable(err):
-		h.account.note(o)
+		account.note(o)
 	}
 	if b := c.finds; b != nil {
 		close(b.settled)
 		b.settled = nil
 	}
 }
+
+// isOpen reports whether calls are kept away.
+func (b *breaker) isOpen() bool { return b.failures >= breakerOpensAfter }
 
 // note counts an outcome.
 func (b *breaker) note(o outcome) {
@@ -209,11 +208,4 @@ func (b *breaker) note(o outcome) {
 			b.since = time.Now()
 		}
 	}
-}
-
-// isOpenTo reports whether a retry of a call would only add to the failures.
-func (h *health) isOpenTo(c *call) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.account.isOpen() || c.breaker.isOpen()
 }

@@ -17,22 +17,21 @@ import (
 // reading counts on.
 var ErrBudget = errors.New("the RU budget left no time for this read")
 
-// budgetKey is the context key of the time until which a read may wait for the budget.
-type budgetKey struct{}
+// turn says when a read may wait for the RU budget.
+type turn struct{ until, measured time.Time }
 
-// BudgetUntil lets the reads made with the context wait for the RU budget until a time at most; after
-// that they return ErrBudget. Without it they wait until the context ends.
-func BudgetUntil(ctx context.Context, until time.Time) context.Context {
-	return context.WithValue(ctx, budgetKey{}, until)
-}
+// turnKey is the context key of a turn.
+type turnKey struct{}
 
-// measuredKey is the context key of when the subject of a read was read last.
-type measuredKey struct{}
-
-// LastMeasured says when the subject of the reads with the context was measured last; the zero time is
-// never. Of the reads that wait for the RU budget, the one goes first that was measured the longest ago.
-func LastMeasured(ctx context.Context, at time.Time) context.Context {
-	return context.WithValue(ctx, measuredKey{}, at)
+// BudgetTurn lets the reads made with the context wait for the RU budget until a time at most; after that
+// they return ErrBudget. The zero time lets them wait until the context ends. measured is when their subject was
+// measured last, zero = never: of the reads that wait, the one goes first that was measured the longest ago.
+// Else chance would leave out the same ones in tick after tick.
+func (a *Account) BudgetTurn(ctx context.Context, until, measured time.Time) context.Context {
+	if a.budget.whole <= 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, turnKey{}, turn{until, measured})
 }
 
 const (
@@ -49,17 +48,19 @@ type budget struct {
 	among atomic.Int64 // processes that share it; 0 = 1
 
 	mu      sync.Mutex
-	saved   float64   // request units that may be spent; below 0 what was spent too early
-	at      time.Time // when saved was right
-	usual   float64   // request units of a feed read, a moving mean; 0 before the first answer
-	busy    bool      // a read waits for the budget
-	waiting []waiter  // for their turn to do so
+	saved   float64     // request units that may be spent; below 0 what was spent too early
+	at      time.Time   // when saved was right
+	usual   float64     // request units of a feed read, a moving mean; 0 before the first answer
+	waiting []*waiter   // reads that the budget has not enough for yet
+	timer   *time.Timer // until it has enough for the first of them
 }
 
-// waiter is a read that waits for its turn.
+// waiter is a read that waits for the budget.
 type waiter struct {
-	measured time.Time
-	called   chan struct{}
+	of              *breaker
+	measured, until time.Time     // until is zero if it waits for ever
+	reserved        float64       // request units; 0 = it is left out
+	called          chan struct{} // closed once that is known
 }
 
 func newBudget(next policy.Transporter, whole float64) *budget {
@@ -85,49 +86,68 @@ func (b *budget) Do(r *http.Request) (*http.Response, error) {
 
 // reserve waits until the budget has the expected charge of a feed read, and takes it off.
 func (b *budget) reserve(ctx context.Context, c *call) (reserved float64, err error) {
-	start, patience := time.Now(), ctx
-	if until, ok := ctx.Value(budgetKey{}).(time.Time); ok {
+	patience, start, w := ctx, time.Now(), &waiter{of: c.breaker, called: make(chan struct{})}
+	t, _ := ctx.Value(turnKey{}).(turn)
+	if w.measured = t.measured; !t.until.IsZero() {
 		var cancel context.CancelFunc
-		patience, cancel = context.WithDeadline(ctx, until)
+		patience, cancel = context.WithDeadline(ctx, t.until)
 		defer cancel()
 	}
-	if b.enter(patience) {
-		defer b.leave()
-		for delay := time.Duration(0); patience.Err() == nil; delay = time.Since(start) {
-			wait, reserved := b.tryReserve(c.breaker)
-			if wait == 0 {
-				c.Delay += delay
-				return reserved, nil
-			}
-			if deadline, ok := patience.Deadline(); ok && time.Until(deadline) < wait {
-				break
-			}
-			select {
-			case <-time.After(wait):
-			case <-patience.Done():
-			}
+	w.until, _ = patience.Deadline()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting = append(b.waiting, w)
+	if b.call(); w.reserved == 0 {
+		b.mu.Unlock()
+		select {
+		case <-w.called:
+		case <-patience.Done():
 		}
+		b.mu.Lock()
+		c.Delay += time.Since(start)
 	}
-	c.Delay += time.Since(start)
+	if w.reserved > 0 {
+		return w.reserved, nil
+	}
+	b.remove(w)
+	b.call()
 	return 0, cmp.Or(ctx.Err(), ErrBudget)
 }
 
-// tryReserve takes the expected charge off if the budget has it, and else says how long it takes until
-// then. A charge above the budget of a second is waited for as if it were that, and paid back afterwards.
-// Until one read has said what it costs, they go one at a time.
-func (b *budget) tryReserve(of *breaker) (wait time.Duration, reserved float64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// call lets reads go that the budget has enough for, and leaves out those that have no time until then. A
+// charge above the budget of a second is waited for as if it were that, and paid back afterwards. Until one
+// read has said what it costs, they go one at a time. The mutex is held.
+func (b *budget) call() {
 	rate, now := b.whole/float64(max(1, b.among.Load())), time.Now()
 	b.saved = min(rate, b.saved+now.Sub(b.at).Seconds()*rate) // a second's worth can be saved up
-	b.at = now
-	expected := cmp.Or(of.charge, b.usual, rate)
-	if needed := min(expected, rate); b.saved < needed {
-		seconds := min((needed-b.saved)/rate, maxWait.Seconds())
-		return time.Duration(seconds*float64(time.Second)) + time.Millisecond, 0
+	if b.at = now; b.timer != nil {
+		b.timer.Stop()
 	}
-	b.saved -= expected
-	return 0, expected
+	for len(b.waiting) > 0 {
+		w := slices.MinFunc(b.waiting, func(a, b *waiter) int { return a.measured.Compare(b.measured) })
+		expected := cmp.Or(w.of.charge, b.usual, rate)
+		if needed := min(expected, rate); b.saved >= needed {
+			w.reserved = expected
+			b.saved -= expected
+		} else {
+			seconds := min((needed-b.saved)/rate, maxWait.Seconds())
+			wait := time.Duration(seconds*float64(time.Second)) + time.Millisecond
+			if w.until.IsZero() || !now.Add(wait).After(w.until) {
+				b.timer = time.AfterFunc(wait, func() {
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					b.call()
+				})
+				return
+			}
+		}
+		b.remove(w)
+		close(w.called)
+	}
+}
+
+func (b *budget) remove(w *waiter) {
+	b.waiting = slices.DeleteFunc(b.waiting, func(other *waiter) bool { return other == w })
 }
 
 // spend gives back what a call reserved, and takes off what it cost.
@@ -138,49 +158,10 @@ func (b *budget) spend(c *call, reserved, charge float64) {
 	if c.feed && charge > 0 {
 		c.breaker.charge, b.usual = mean(c.breaker.charge, charge), mean(b.usual, charge)
 	}
+	b.call()
 }
 
 // mean moves a moving mean, which is 0 before the first value.
 func mean(old, value float64) float64 {
 	return (1-meanWeight)*cmp.Or(old, value) + meanWeight*value
-}
-
-// enter lets one read at a time wait for the budget; it is false if the context ends before. Of the others,
-// the one is next that was measured the longest ago: else chance would leave out the same ones in tick after
-// tick.
-func (b *budget) enter(ctx context.Context) bool {
-	w := waiter{called: make(chan struct{})}
-	w.measured, _ = ctx.Value(measuredKey{}).(time.Time)
-	b.mu.Lock()
-	b.waiting = append(b.waiting, w)
-	b.call()
-	b.mu.Unlock()
-	select {
-	case <-w.called:
-		return true
-	case <-ctx.Done():
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	before := len(b.waiting)
-	b.waiting = slices.DeleteFunc(b.waiting, func(other waiter) bool { return other == w })
-	return len(b.waiting) == before // it was called meanwhile
-}
-
-// leave hands the turn on.
-func (b *budget) leave() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.busy = false
-	b.call()
-}
-
-// call calls the next one unless another one has its turn. The mutex is held.
-func (b *budget) call() {
-	if !b.busy && len(b.waiting) > 0 {
-		next := slices.MinFunc(b.waiting, func(a, b waiter) int { return a.measured.Compare(b.measured) })
-		b.waiting = slices.DeleteFunc(b.waiting, func(w waiter) bool { return w == next })
-		b.busy = true
-		close(next.called)
-	}
 }

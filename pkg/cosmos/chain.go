@@ -3,10 +3,10 @@ package cosmos
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +24,7 @@ const (
 )
 
 // The transport of an account is a chain of round trippers with one rule each. A request passes them in this
-// order: health, budget, router, retry, slots, wire. Only what comes after slots is in flight.
+// order: health, budget, router, slots, wire. Only what comes after slots is in flight.
 
 // headersOf returns the headers that every request carries. Many requests share their values: net/http does
 // not change them.
@@ -63,6 +63,9 @@ type sight struct {
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	if r.GetBody != nil {
 		r.Body, _ = r.GetBody() // a try that was given up may still read the one before
+	}
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok { // as azcore's policy writes it
+		r.Header["Authorization"] = []string{"type=aad&ver=1.0&sig=" + token}
 	}
 	response, err := w.next.Do(r)
 	c := callOf(r.Context())
@@ -105,17 +108,6 @@ func newHTTP(concurrency int) *http.Transport {
 	}
 }
 
-// ending is a body that does something when it is closed.
-type ending struct {
-	io.ReadCloser
-	end func()
-}
-
-func (e ending) Close() error {
-	defer e.end()
-	return e.ReadCloser.Close()
-}
-
 // call is what the transport needs to know of a request that is not in it, and what the call has cost so
 // far. It travels in the context, since azcosmos hands over nothing else. Its requests are made one after
 // the other.
@@ -134,8 +126,20 @@ type call struct {
 	breaker *breaker      // of the container, or of the account if it is about none
 	finds   *breaker      // the one that is open, and whose state this call finds out; nil if there is none
 	look    time.Duration // the most that a try may take, after which there is no other; 0 = no limit of its own
-	retries int           // after the first try in the region that is asked
-	timeout time.Duration // of a try there; 0 = as long as the caller has, since no other region can be asked
+	limit   time.Duration // the most that a try may take in the region that is asked; 0 = as long as the caller has
+
+	release func() // of the slot that it has until its page is read; nil if it has none
+	cancel  func() // of its time, if that is limited; else nil
+}
+
+// end frees what the call holds until its page is read.
+func (c *call) end() {
+	for _, free := range []func(){c.release, c.cancel} {
+		if free != nil {
+			free()
+		}
+	}
+	c.release, c.cancel = nil, nil
 }
 
 type callKey struct{}

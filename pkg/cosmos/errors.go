@@ -38,6 +38,7 @@ type describer struct {
 	host, setting string
 	identity      bool    // rather than a key
 	budget        float64 // request units a second
+	scope         string  // resource id of the account if Azure Resource Manager is asked, rather than the account
 }
 
 // failed turns the error of a request into a sentence that says why there was no answer and what to do. Of
@@ -50,41 +51,45 @@ func (a describer) failed(c *call, err error) error {
 	if gone, ok := errors.AsType[lost](err); ok {
 		err = gone.cause
 	}
-	var (
-		do      = c.about.reading()
-		ended   = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-		account = "account " + a.host
-		problem = account + " cannot be reached"
-		says    = "does not answer"
-		remedy  = fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
-	)
 	if refused, ok := errors.AsType[answerError](err); ok {
 		return a.refused(c.about, refused.response)
 	}
+	var (
+		do    = c.about.reading()
+		ended = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+		who   = "account " + a.host
+		check = fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
+		says  = "does not answer"
+		again = "the next poll tries again"
+	)
+	if a.scope != "" {
+		who, check = "Azure Resource Manager", "check the network"
+	}
+	problem, remedy := who+" cannot be reached", check
 	switch {
 	case is[oddError](err):
-		return fmt.Errorf("account %s: the answer to %s is no whole page of the service's: %w: the next poll asks again", a.host, do, err)
+		return fmt.Errorf("%s: the answer to %s is no whole page of the service's: %w: the next poll asks again", who, do, err)
 	case errors.Is(err, ErrBudget):
 		return ErrBudget
 	case ended && c.Delay > 0:
-		return fmt.Errorf("the budget of %g RU/s for account %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, a.host, do, ctxError(err))
+		return fmt.Errorf("the budget of %g RU/s for %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, who, do, ctxError(err))
 	case ended && c.status >= http.StatusBadRequest:
 		return fmt.Errorf("%w; %w", a.refusal(c.about, c.status, c.substatus), ctxError(err))
 	case is[openError](err):
-		problem, remedy = account+" was not asked", err.Error()
+		problem, remedy = who+" was not asked", err.Error()
 	case ended:
-		problem, remedy = account+" did not answer in time", "the next poll tries again; "+remedy
+		problem, remedy = who+" did not answer in time", again+"; "+check
 	case is[bounded.TooLongError](err):
-		problem = account + " answers with more than any of the service's"
+		problem = who + " answers with more than any of the service's"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		problem, remedy = account+" ended its answer too early", "the next poll tries again"
+		problem, remedy = who+" ended its answer too early", again
 	case is[*net.DNSError](err):
-		problem = "the host of " + account + " cannot be found"
+		problem = "the host of " + who + " cannot be found"
 	case is[*tls.CertificateVerificationError](err):
 		says = "shows a certificate that is not trusted"
-		problem = account + " shows a certificate that this machine does not trust"
+		problem = who + " shows a certificate that this machine does not trust"
 	case is[tokenError](err):
-		says, problem = "is asked without a token", "there is no token for "+account
+		says, problem = "is asked without a token", "there is no token for "+who
 		remedy = "switch on the managed identity of this app, or locally sign in with az login"
 	}
 	text := fmt.Errorf("%s, to %s: %s", problem, do, remedy)
@@ -94,7 +99,7 @@ func (a describer) failed(c *call, err error) error {
 	if errors.Is(err, context.Canceled) || c.status >= http.StatusBadRequest || c.Delay > 0 {
 		return text
 	}
-	return noAnswer{text, changefeed.Cause{Of: account, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"}}
+	return noAnswer{text, changefeed.Cause{Of: who, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"}}
 }
 
 // noAnswer is the error of a request that an account did not answer.

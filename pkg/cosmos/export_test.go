@@ -24,7 +24,7 @@ func NewTransport(concurrency int) *http.Transport { return newHTTP(concurrency)
 // Enter takes a slot for a lookup.
 func (p Pace) Enter(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
-	t := &ticket{share: new(share), cancel: func() {}}
+	t := &ticket{breaker: new(breaker), cancel: func() {}}
 	err := p.slots.take(ctx, t)
 	if err == nil {
 		*p.held = append(*p.held, t)
@@ -39,6 +39,11 @@ func (p Pace) Leave(charge float64) {
 		p.slots.give(held[0], &http.Response{StatusCode: http.StatusOK}, false)
 	}
 	p.spend(&call{breaker: p.shop}, 0, charge)
+}
+
+// Until lets reads wait for the budget until a time.
+func (p Pace) Until(ctx context.Context, until time.Time) context.Context {
+	return (&Account{budget: p.budget}).BudgetTurn(ctx, until, time.Time{})
 }
 
 // Read is a feed read that costs so much, ended once done is closed.
@@ -56,7 +61,7 @@ func (p Pace) Read(ctx context.Context, charge float64, done <-chan struct{}) er
 // Regions gives a test access to the methods of a router, without an account.
 type Regions struct{ *router }
 
-func NewRegions(endpoint, own string) Regions { return Regions{newRouter(nil, endpoint, own)} }
+func NewRegions(endpoint, own string) Regions { return Regions{newRouter(nil, nil, endpoint, own)} }
 
 func (r Regions) Route(now time.Time) []string              { reads, _ := r.route(now); return reads }
 func (r Regions) Writable() string                          { _, writes := r.route(time.Time{}); return writes }

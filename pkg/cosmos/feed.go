@@ -45,7 +45,8 @@ func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (answer
 
 // feedPage reads the page once, and copies what it reads to copied unless that is nil. A range that is gone is
 // an answer, and no error.
-func (a *client) feedPage(ctx context.Context, t *call, p Position, count []string, copied io.Writer) (answer changefeed.Answer, err error) {
+func (a *Account) feedPage(ctx context.Context, t *call, p Position, count []string, copied io.Writer) (answer changefeed.Answer, err error) {
+	defer t.end()
 	response, err := a.get(ctx, t, t.about.Container.path()+"/docs", p.headers(count))
 	if refused, ok := errors.AsType[answerError](err); ok && ctx.Err() == nil {
 		answer = answerOf(refused.response)
@@ -79,7 +80,7 @@ func answerOf(response *http.Response) changefeed.Answer {
 		SessionToken: response.Header.Get("X-Ms-Session-Token"),
 		ContainerRID: response.Header.Get("X-Ms-Content-Path"),
 		Date:         date,
-		ETag:         response.Header.Get(headerETag),
+		ETag:         response.Header.Get("Etag"),
 	}
 }
 
@@ -92,10 +93,10 @@ var (
 // headers sets the headers that ask for one page from the position. A part of a range is addressed
 // as the .NET SDK does (azure-cosmos-dotnet-v3, RequestInvokerHandler.cs).
 func (p Position) headers(count []string) http.Header {
-	h := make(http.Header, headersOfRequest)
-	h[headerIM], h[headerMaxItemCount] = incrementalFeed, count
+	h := make(http.Header, 14) // as many as a request has at most, so that the map need not grow
+	h["A-Im"], h["X-Ms-Max-Item-Count"] = incrementalFeed, count
 	if p.Mode == changefeed.FullFidelity {
-		h.Set(headerIM, "Full-Fidelity Feed")
+		h.Set("A-Im", "Full-Fidelity Feed")
 		h.Set("X-Ms-Cosmos-Changefeed-Wire-Format-Version", fullFidelityFormat)
 	}
 	h["X-Ms-Documentdb-Partitionkeyrangeid"] = []string{p.Range} // its form is canonical
@@ -106,7 +107,7 @@ func (p Position) headers(count []string) http.Header {
 	}
 	// A start time is kept with a token too, as Java does (azure-sdk-for-java, PR #48752).
 	if p.Continuation != "" {
-		h[headerIfNoneMatch] = []string{p.Continuation}
+		h["If-None-Match"] = []string{p.Continuation}
 	}
 	if !p.Since.IsZero() {
 		h.Set("If-Modified-Since", p.Since.UTC().Format(http.TimeFormat))

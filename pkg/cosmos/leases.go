@@ -82,7 +82,7 @@ func (a *Account) Glance(ctx context.Context, c Container) (g Glance, used Usage
 
 // query hands over the pages of a query until take wants no more. whole reports whether these are all. A
 // page of a query over all partitions may be empty before one that is not.
-func (a *client) query(ctx context.Context, t *call, text string, parameters []azcosmos.QueryParameter, size int32, take func(items [][]byte) (more bool)) (whole bool, err error) {
+func (a *Account) query(ctx context.Context, t *call, text string, parameters []azcosmos.QueryParameter, size int32, take func(items [][]byte) (more bool)) (whole bool, err error) {
 	c, err := a.sdk.NewContainer(t.about.Container.Database, t.about.Container.ID)
 	if err != nil {
 		return false, err

@@ -51,23 +51,23 @@ func (d Description) Retention() time.Duration {
 }
 
 // read reads the properties of a container, or of a database if the container has no ID.
-func (a *client) read(ctx context.Context, t *call) (d Description, err error) {
+func (a *Account) read(ctx context.Context, t *call) (d Description, err error) {
+	of := t.about.Container
+	database, err := a.sdk.NewDatabase(of.Database)
+	if err != nil {
+		return d, err
+	}
 	// policy.WithCaptureResponse would put the answer into the context, which azcosmos also uses for requests in
 	// the background.
 	var answer *http.Response
-	if of := t.about.Container; of.ID == "" {
-		var database *azcosmos.DatabaseClient
+	if of.ID == "" {
 		var response azcosmos.DatabaseResponse
-		if database, err = a.sdk.NewDatabase(of.Database); err == nil {
-			response, err = database.Read(t.in(ctx), nil)
-		}
+		response, err = database.Read(t.in(ctx), nil)
 		answer = response.RawResponse
 	} else {
-		var container *azcosmos.ContainerClient
+		container, _ := database.NewContainer(of.ID) // it fails without an ID alone
 		var response azcosmos.ContainerResponse
-		if container, err = a.sdk.NewContainer(of.Database, of.ID); err == nil {
-			response, err = container.Read(t.in(ctx), nil)
-		}
+		response, err = container.Read(t.in(ctx), nil)
 		answer = response.RawResponse
 	}
 	if err == nil {
@@ -109,9 +109,9 @@ func (a *Account) Containers(ctx context.Context, database string) ([]Descriptio
 // list reads each page of a feed of databases or containers, as the SDKs do if no query is given
 // (azure-cosmos-dotnet-v3, CosmosClient.GetDatabaseQueryIterator;
 // https://learn.microsoft.com/rest/api/cosmos-db/list-databases).
-func (a *client) list(ctx context.Context, database, path string) (all []Description, used Usage, err error) {
+func (a *Account) list(ctx context.Context, database, path string) (all []Description, used Usage, err error) {
 	t := call{about: Subject{Container: Container{Database: database}}}
-	h := http.Header{headerMaxItemCount: {strconv.Itoa(listPageSize)}}
+	h := http.Header{"X-Ms-Max-Item-Count": {strconv.Itoa(listPageSize)}}
 	for range maxListPages {
 		var page struct{ Databases, DocumentCollections []Description }
 		answer, err := a.getJSON(ctx, &t, path, maps.Clone(h), &page)
@@ -119,7 +119,7 @@ func (a *client) list(ctx context.Context, database, path string) (all []Descrip
 			return nil, t.Usage, err
 		}
 		all = slices.Concat(all, page.Databases, page.DocumentCollections)
-		if h.Set(headerContinuation, answer.Get(headerContinuation)); h.Get(headerContinuation) == "" {
+		if h.Set("X-Ms-Continuation", answer.Get("X-Ms-Continuation")); h.Get("X-Ms-Continuation") == "" {
 			return all, t.Usage, nil
 		}
 	}
@@ -130,7 +130,7 @@ func (a *client) list(ctx context.Context, database, path string) (all []Descrip
 // say, since it may deliver a range in two revisions while the range splits.
 func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, Usage, error) {
 	var revisions []changefeed.PartitionKeyRange
-	t, h := call{about: Subject{Container: c}}, http.Header{headerIM: incrementalFeed, headerMaxItemCount: {"-1"}}
+	t, h := call{about: Subject{Container: c}}, http.Header{"A-Im": incrementalFeed, "X-Ms-Max-Item-Count": {"-1"}}
 	for range maxRangePages {
 		var page struct {
 			PartitionKeyRanges []changefeed.PartitionKeyRange
@@ -142,8 +142,8 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 		if revisions = append(revisions, page.PartitionKeyRanges...); len(revisions) > maxRanges {
 			break
 		}
-		if etag := answer.Get(headerETag); len(page.PartitionKeyRanges) > 0 && etag != "" && etag != h.Get(headerIfNoneMatch) {
-			h.Set(headerIfNoneMatch, etag)
+		if etag := answer.Get("Etag"); len(page.PartitionKeyRanges) > 0 && etag != "" && etag != h.Get("If-None-Match") {
+			h.Set("If-None-Match", etag)
 			continue
 		}
 		ranges := changefeed.NewRanges(revisions)

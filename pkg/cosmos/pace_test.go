@@ -95,7 +95,7 @@ func TestAReadThatTheBudgetLeavesOutSaysSoAtOnce(t *testing.T) {
 		p := cosmos.NewPace(10, 64)
 		p.Leave(1000) // debts
 		start := time.Now()
-		err := p.Read(cosmos.BudgetUntil(t.Context(), start.Add(5*time.Second)), 1, closed)
+		err := p.Read(p.Until(t.Context(), start.Add(5*time.Second)), 1, closed)
 		if !errors.Is(err, cosmos.ErrBudget) || time.Since(start) > 5*time.Second {
 			t.Errorf("after %s: %v, want ErrBudget", time.Since(start), err)
 		}
@@ -110,11 +110,11 @@ func TestAWaitForTheBudgetIsAtMostAnHourAtATime(t *testing.T) {
 		p := cosmos.NewPace(10, 64)
 		p.Leave(1e300)
 		start := time.Now()
-		err := p.Read(cosmos.BudgetUntil(t.Context(), start.Add(59*time.Minute)), 1, closed)
+		err := p.Read(p.Until(t.Context(), start.Add(59*time.Minute)), 1, closed)
 		if !errors.Is(err, cosmos.ErrBudget) || time.Since(start) > 0 {
 			t.Errorf("after %s: %v, want ErrBudget at once", time.Since(start), err)
 		}
-		err = p.Read(cosmos.BudgetUntil(t.Context(), start.Add(90*time.Minute)), 1, closed)
+		err = p.Read(p.Until(t.Context(), start.Add(90*time.Minute)), 1, closed)
 		if !errors.Is(err, cosmos.ErrBudget) || time.Since(start).Truncate(time.Second) != time.Hour {
 			t.Errorf("after %s: %v, want ErrBudget after an hour", time.Since(start), err)
 		}

@@ -75,7 +75,7 @@ const (
 
 // refusal returns the Refusal of an error answer by its status and substatus alone.
 func (a describer) refusal(about Subject, status, substatus int) *Refusal {
-	r := &Refusal{Kind: Rejected, Subject: about, Account: a.host, Setting: a.setting, Status: status, Substatus: substatus}
+	r := &Refusal{Kind: Rejected, Subject: about, Account: a.host, Setting: a.setting, Manager: a.scope != "", Status: status, Substatus: substatus, scope: a.scope}
 	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
 	switch {
 	case denied && a.identity:
@@ -107,38 +107,27 @@ var (
 	blockedAddress = regexp.MustCompile(`(?i)originated from (?:client )?IP ([0-9a-f.:]+)`)
 )
 
-// refused returns the Refusal of an error answer, with what its body says.
+// refused returns the Refusal of an error answer, with what its body says. Some refusals of throughput are a
+// 400 that only the words tell apart (https://github.com/Azure/azure-sdk-for-java/issues/18776,
+// https://github.com/microsoft/vscode-cosmosdb/issues/1865).
 func (a describer) refused(about Subject, answer *http.Response) *Refusal {
 	r := a.refusal(about, answer.StatusCode, substatus(answer))
-	r.quote(answer)
-	// That something does not exist is believed of the service alone: a proxy answers 404 too.
-	if r.Kind == Missing && r.Words == "" && answer.Header.Get("X-Ms-Activity-Id") == "" {
-		r.Kind = Unavailable
-	}
-	return r
-}
-
-// quote takes what the body of an answer says. Some refusals of throughput are a 400 that only the words
-// tell apart (https://github.com/Azure/azure-sdk-for-java/issues/18776,
-// https://github.com/microsoft/vscode-cosmosdb/issues/1865).
-func (r *Refusal) quote(answer *http.Response) {
-	body, err := runtime.Payload(answer)
-	if err != nil {
-		return
-	}
+	body, _ := runtime.Payload(answer) // one that breaks off says nothing
 	r.Words = wordsOf(body)
-	route := blockedRoute.FindSubmatch(body)
+	route, address := blockedRoute.FindSubmatch(body), blockedAddress.FindSubmatch(body)
 	switch {
 	case r.Doing != "" && strings.Contains(r.Words, "not supported for serverless accounts"):
 		r.Kind = Serverless
 	case r.Doing != "" && strings.Contains(r.Words, "valid throughput values"):
 		r.Kind = NotAllowed
 	case r.Status == http.StatusForbidden && route != nil:
-		r.Kind, r.Route = Firewall, string(route[1])
-		if address := blockedAddress.FindSubmatch(body); address != nil {
+		if r.Kind, r.Route = Firewall, string(route[1]); address != nil {
 			r.Address = string(address[1])
 		}
+	case r.Kind == Missing && r.Words == "" && answer.Header.Get("X-Ms-Activity-Id") == "":
+		r.Kind = Unavailable // that something does not exist is believed of the service alone: a proxy answers 404 too
 	}
+	return r
 }
 
 // maxWords is the maximum length of the service's message in a Refusal, in characters.

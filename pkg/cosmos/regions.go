@@ -1,26 +1,33 @@
 package cosmos
 
 import (
+	"cmp"
 	"encoding/json"
-	"maps"
+	"math/rand" // rather than v2: a simulation sets its seed
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
 const (
-	avoidFailedFor      = time.Minute     // how long a region that failed is not asked
-	refreshRegionsAfter = 5 * time.Minute // how long the list of regions is used before it is read again; the SDKs' interval
-	failoverRetries     = 1               // retries in a region while there is another one to fail over to
-	failoverTimeout     = 5 * time.Second // of a try there: a region that hangs must not cost the tick
-	regionsTimeout      = 3 * time.Second // of reading the list, for which nothing else waits longer
+	avoidFailedFor      = time.Minute            // how long a region that failed is not asked
+	refreshRegionsAfter = 5 * time.Minute        // how long the list of regions is used before it is read again; the SDKs' interval
+	failoverRetries     = 1                      // retries in a region while there is another one to fail over to
+	failoverTimeout     = 5 * time.Second        // of a try there: a region that hangs must not cost the tick
+	regionsTimeout      = 3 * time.Second        // of reading the list, for which nothing else waits longer
+	retries             = 4                      // in a region after the first try, within the caller's deadline
+	firstDelay          = 100 * time.Millisecond // doubles with each retry; a retry-after of the service wins
+	longestDelay        = 20 * time.Second       // a longer retry-after is not waited for
 )
 
 // router sends a request to the first region that answers: while there is another region it is tried
@@ -29,7 +36,6 @@ const (
 // (docs/decisions/0007-pace-and-regions.md).
 type router struct {
 	next     policy.Transporter
-	headers  http.Header // of every request
 	signs    *authorization
 	own      string // regionName of the one that feedscale runs in; "" = unknown
 	endpoint string // the account's own endpoint
@@ -41,15 +47,12 @@ type router struct {
 	avoid   map[string]time.Time // until when an endpoint is left out
 }
 
-// location is one region in an account's description.
-type location struct {
-	Name     string `json:"name"`
-	Endpoint string `json:"databaseAccountEndpoint"`
+func newRouter(next policy.Transporter, signs *authorization, endpoint, own string) *router {
+	return &router{next: next, signs: signs, own: regionName(own), endpoint: endpoint, order: []string{endpoint}, writes: endpoint, avoid: make(map[string]time.Time)}
 }
 
-func newRouter(next policy.Transporter, endpoint, own string) *router {
-	return &router{next: next, own: regionName(own), endpoint: endpoint, order: []string{endpoint}, writes: endpoint, avoid: make(map[string]time.Time)}
-}
+// regionName is a name without case and spaces: "West Europe" is "westeurope".
+func regionName(name string) string { return strings.ToLower(strings.ReplaceAll(name, " ", "")) }
 
 // route returns the endpoints to read from, best first and at least one: if all have failed, it returns all.
 // The caller does not change it.
@@ -65,14 +68,17 @@ func (t *router) route(now time.Time) (reads []string, writes string) {
 	return reads, t.writes
 }
 
-// regionName is a name without case and spaces: "West Europe" is "westeurope".
-func regionName(name string) string { return strings.ToLower(strings.ReplaceAll(name, " ", "")) }
-
 // markFailed leaves an endpoint out for avoidFailedFor.
 func (t *router) markFailed(endpoint string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.avoid[endpoint] = now.Add(avoidFailedFor)
+}
+
+// location is one region in an account's description.
+type location struct {
+	Name     string `json:"name"`
+	Endpoint string `json:"databaseAccountEndpoint"`
 }
 
 // learn takes the regions from an account's description, without those that may not be asked. It ignores
@@ -122,18 +128,6 @@ func (t *router) trusted(locations []location) (trusted []location) {
 	return trusted
 }
 
-// stale reports whether the caller is to read the account's regions. It does so once per
-// refreshRegionsAfter, to one caller.
-func (t *router) stale(now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.learned.IsZero() && now.Sub(t.learned) < refreshRegionsAfter {
-		return false
-	}
-	t.learned = now
-	return true
-}
-
 // guess returns the address that the account has in the region feedscale runs in, to be asked if its own
 // endpoint does not answer. The SDKs build it alike (azure-cosmos-dotnet-v3, LocationHelper.cs). "" = the
 // endpoint is none of Azure's, or no region is known.
@@ -146,51 +140,26 @@ func (t *router) guess() string {
 	return scheme + "://" + account + "-" + t.own + "." + domain
 }
 
-func (t *router) Do(r *http.Request) (*http.Response, error) {
-	ctx, c := r.Context(), callOf(r.Context())
-	now := time.Now()
-	if t.stale(now) {
-		t.readRegions(r, c)
-	}
-	route, writes := t.route(now)
-	if c.primary {
-		route = []string{writes}
-	}
-	for i := 0; ; i++ {
-		endpoint, last := route[i], i == len(route)-1
-		// Neither a signature nor a token covers the host.
-		if scheme, host, _ := strings.Cut(endpoint, "://"); r.URL.Scheme != scheme || r.URL.Host != host {
-			there := *r.URL
-			there.Scheme, there.Host = scheme, host
-			r.URL, r.Host = &there, ""
-		}
-		c.retries, c.timeout = failoverRetries, failoverTimeout
-		if last {
-			c.retries, c.timeout = retries, 0
-		}
-		response, err := t.next.Do(r)
-		if last || ctx.Err() != nil || !regionFails(response, err) {
-			return response, err
-		}
-		if response != nil {
-			runtime.Drain(response)
-		}
-		t.markFailed(endpoint, time.Now())
-	}
-}
-
-// readRegions reads the account's regions: from its own endpoint, and if that does not answer, which it
-// may not while the write region is out of order, from the region feedscale runs in. A failure is
+// readRegions reads the account's regions, once per refreshRegionsAfter: from its own endpoint, and if that
+// does not answer, as while the write region is out of order, from the region feedscale runs in. A failure is
 // ignored: then the endpoints that are known are used.
-func (t *router) readRegions(asked *http.Request, of *call) {
-	c := call{timeout: regionsTimeout, breaker: of.breaker}
+func (t *router) readRegions(asked *http.Request, of *call, now time.Time) {
+	t.mu.Lock()
+	stale := t.learned.IsZero() || now.Sub(t.learned) >= refreshRegionsAfter
+	if stale {
+		t.learned = now
+	}
+	t.mu.Unlock()
+	if !stale {
+		return
+	}
+	c := call{limit: regionsTimeout, breaker: of.breaker}
 	defer func() { of.Requests, of.Charge = of.Requests+c.Requests, of.Charge+c.Charge }()
 	for _, endpoint := range []string{t.endpoint, t.guess()} {
 		r, err := http.NewRequestWithContext(c.in(asked.Context()), http.MethodGet, endpoint+"/", nil)
 		if endpoint == "" || err != nil {
 			continue
 		}
-		maps.Copy(r.Header, t.headers)
 		r.Header["Authorization"] = asked.Header["Authorization"] // a token is the same for every request
 		t.signs.sign(r)
 		response, err := t.next.Do(r)
@@ -202,6 +171,79 @@ func (t *router) readRegions(asked *http.Request, of *call) {
 			return
 		}
 	}
+}
+
+func (t *router) Do(r *http.Request) (*http.Response, error) {
+	c, now := callOf(r.Context()), time.Now()
+	t.readRegions(r, c, now)
+	route, writes := t.route(now)
+	if c.primary {
+		route = []string{writes}
+	}
+	for i, last := 0, false; ; i++ {
+		// Neither a signature nor a token covers the host.
+		if scheme, host, _ := strings.Cut(route[i], "://"); r.URL.Scheme != scheme || r.URL.Host != host {
+			there := *r.URL
+			there.Scheme, there.Host = scheme, host
+			r.URL, r.Host = &there, ""
+		}
+		last = i == len(route)-1
+		response, err := t.ask(r, c, last)
+		if last || r.Context().Err() != nil || !regionFails(response, err) {
+			return response, err
+		}
+		if response != nil {
+			runtime.Drain(response)
+		}
+		t.markFailed(route[i], time.Now())
+	}
+}
+
+// ask asks one region, and tries again as docs/lag.md says: within the tick, and as the service asks. A region
+// that does not answer is not asked twice if there is another one. azcore and azcosmos retry nothing.
+func (t *router) ask(r *http.Request, c *call, last bool) (*http.Response, error) {
+	ctx, most := r.Context(), retries
+	if c.limit = c.look; !last {
+		most, c.limit = failoverRetries, min(cmp.Or(c.look, failoverTimeout), failoverTimeout)
+	}
+	for try := 0; ; try++ {
+		response, err := t.next.Do(r)
+		if ctxErr := ctx.Err(); ctxErr != nil {
+			if err == nil {
+				response.Body.Close()
+			}
+			return nil, ctxErr
+		}
+		again := last && err != nil && retriable(err) && !(c.feed && isTimeout(err)) ||
+			err == nil && changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Transient
+		if !again || try == most || c.look > 0 {
+			return response, err
+		}
+		delay := time.Duration((0.8 + rand.Float64()/2) * float64(firstDelay<<(try+1)-firstDelay))
+		if err == nil {
+			if delay = cmp.Or(retryAfter(response), delay); delay > longestDelay {
+				return response, nil
+			}
+			runtime.Drain(response)
+		}
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// retryAfter returns how long the service asks to wait, 0 if it does not say. Cosmos DB says it in
+// milliseconds, a proxy in seconds.
+func retryAfter(response *http.Response) time.Duration {
+	for _, header := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+		if n, err := strconv.Atoi(response.Header.Get(header)); err == nil && n > 0 {
+			return time.Duration(n) * time.Millisecond
+		}
+	}
+	n, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+	return time.Duration(n) * time.Second
 }
 
 // regionFails reports whether to fail over to another region: there was no answer, or it is an error of

@@ -1,7 +1,6 @@
 package cosmos
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -22,21 +21,14 @@ type slots struct {
 	next policy.Transporter
 	size int
 
-	mu      sync.Mutex // of each share, too
-	tickets []*ticket  // oldest first
-	watched bool       // while some wait
-}
-
-// share is what the slots know of one container.
-type share struct {
-	failing bool          // its last request had no answer, or one is late
-	feeds   bool          // that was a page of its feed: no other answer ends it
-	slow    time.Duration // how long its answers took lately; after twice as long, and at least shortLook, one is late
+	mu      sync.Mutex // of what the slots know of containers, too
+	holding []*ticket  // requests that have a slot, and those that wait for one, each the oldest first
+	waiting []*ticket
 }
 
 // ticket is a request that has a slot, or waits for one.
 type ticket struct {
-	*share
+	*breaker
 	feed    bool               // it is for a page of the feed
 	cancel  context.CancelFunc // of the request
 	granted chan struct{}      // closed when it gets its slot; nil if it need not wait
@@ -47,11 +39,24 @@ type ticket struct {
 
 func (t *ticket) holds() bool { return !t.at.IsZero() }
 
+// fail says that a request had no answer, or none for a while.
+func (t *ticket) fail() { t.failing, t.feeds = true, t.feeds || t.feed }
+
+// Failing reports whether the last request for a container had no answer, or one that is late.
+func (a *Account) Failing(c Container) bool {
+	a.health.mu.Lock()
+	of := a.health.of(c)
+	a.health.mu.Unlock()
+	a.slots.mu.Lock()
+	defer a.slots.mu.Unlock()
+	return of.failing
+}
+
 func (s *slots) Do(r *http.Request) (*http.Response, error) {
 	c := callOf(r.Context())
 	for {
 		ctx, cancel := context.WithCancel(r.Context())
-		t := &ticket{share: &c.breaker.share, feed: c.feed, cancel: cancel, keeps: r.Method == http.MethodPut}
+		t := &ticket{breaker: c.breaker, feed: c.feed, cancel: cancel, keeps: r.Method == http.MethodPut}
 		if err := s.take(ctx, t); err != nil {
 			cancel()
 			return nil, err
@@ -66,8 +71,8 @@ func (s *slots) Do(r *http.Request) (*http.Response, error) {
 // try sends a request once. An answer that is not read as it comes has its whole body.
 func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*http.Response, error) {
 	cancel := t.cancel
-	if limit := cmp.Or(min(c.look, c.timeout), c.look, c.timeout); limit > 0 {
-		ctx, cancel = context.WithTimeout(ctx, limit)
+	if c.limit > 0 {
+		ctx, cancel = context.WithTimeout(ctx, c.limit)
 	}
 	response, err := s.next.Do(r.WithContext(ctx))
 	end := func() {
@@ -79,7 +84,7 @@ func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*
 		s.mu.Lock()
 		t.keeps = true
 		s.mu.Unlock()
-		response.Body = ending{response.Body, end}
+		c.release = end
 		return response, nil
 	}
 	if err == nil {
@@ -96,91 +101,72 @@ func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*
 // take waits for a slot.
 func (s *slots) take(ctx context.Context, t *ticket) error {
 	s.mu.Lock()
-	s.tickets = append(s.tickets, t)
-	s.grant()
-	if t.holds() {
+	defer s.mu.Unlock()
+	s.waiting = append(s.waiting, t)
+	for s.grant(); !t.holds(); s.grant() {
+		if t.granted == nil {
+			t.granted = make(chan struct{})
+		}
 		s.mu.Unlock()
-		return nil
+		select {
+		case <-t.granted:
+			s.mu.Lock()
+		case <-time.After(shortLook):
+			s.mu.Lock()
+			s.findLate(time.Now())
+		case <-ctx.Done():
+			s.mu.Lock()
+			s.remove(t)
+			return ctx.Err()
+		}
 	}
-	t.granted = make(chan struct{})
-	s.watch()
-	s.mu.Unlock()
-	select {
-	case <-t.granted:
-		return nil
-	case <-ctx.Done():
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.remove(t)
-		return ctx.Err()
+	return nil
+}
+
+// findLate finds the requests that have had no answer for a while.
+func (s *slots) findLate(now time.Time) {
+	for _, t := range s.holding {
+		if !t.keeps && now.Sub(t.at) >= max(shortLook, 2*t.slow) {
+			t.fail()
+		}
 	}
 }
 
 // grant gives free slots to those that wait, the oldest first: containers that fail after the others. What
 // these hold beyond their part they give up. The mutex is held, here and below.
 func (s *slots) grant() {
-	held, failing, part := 0, 0, max(1, s.size/2)
-	for _, t := range s.tickets {
-		if t.holds() {
-			held++
-			if t.failing {
-				failing++
-			}
+	failing, part := 0, max(1, s.size/2)
+	for _, t := range s.holding {
+		if t.failing {
+			failing++
 		}
 	}
 	for _, class := range [...]bool{false, true} {
-		for i := 0; i < len(s.tickets) && held < min(s.size, len(s.tickets)); i++ {
-			if t := s.tickets[i]; !t.holds() && t.failing == class && (!class || failing < part) {
-				if held++; class {
-					failing++
-				}
-				t.at = time.Now()
-				if t.granted != nil {
-					close(t.granted)
-				}
+		for i := 0; i < len(s.waiting) && len(s.holding) < s.size; {
+			t := s.waiting[i]
+			if t.failing != class || class && failing >= part {
+				i++
+				continue
+			}
+			if class {
+				failing++
+			}
+			s.waiting, s.holding = slices.Delete(s.waiting, i, i+1), append(s.holding, t)
+			if t.at = time.Now(); t.granted != nil {
+				close(t.granted)
 			}
 		}
 	}
-	if s.size == 1 && slices.ContainsFunc(s.tickets, func(t *ticket) bool { return !t.holds() && !t.failing }) {
+	if s.size == 1 && slices.ContainsFunc(s.waiting, func(t *ticket) bool { return !t.failing }) {
 		part = 0
 	}
-	for i := 0; failing > part && i < len(s.tickets); i++ {
-		if t := s.tickets[i]; t.holds() && t.failing && !t.keeps {
+	for i := 0; failing > part && i < len(s.holding); i++ {
+		if t := s.holding[i]; t.failing && !t.keeps {
 			failing--
 			t.cut = true
 			t.cancel()
 		}
 	}
-}
-
-// Failing reports whether the last request for a container had no answer, or one that is late.
-func (a *Account) Failing(c Container) bool {
-	a.health.mu.Lock()
-	of := a.health.containers[c]
-	a.health.mu.Unlock()
-	a.slots.mu.Lock()
-	defer a.slots.mu.Unlock()
-	return of != nil && of.share.failing
-}
-
-// watch looks for late requests while others wait.
-func (s *slots) watch() {
-	if s.watched || !slices.ContainsFunc(s.tickets, func(t *ticket) bool { return !t.holds() }) {
-		return
-	}
-	s.watched = true
-	time.AfterFunc(shortLook, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.watched = false
-		for _, t := range s.tickets {
-			if t.holds() && !t.keeps && time.Since(t.at) >= max(shortLook, 2*t.slow) {
-				t.fail()
-			}
-		}
-		s.grant()
-		s.watch()
-	})
 }
 
 // give ends a request that had a slot.
@@ -200,13 +186,12 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool) {
 	s.remove(t)
 }
 
-// fail says that a request had no answer, or none for a while.
-func (t *ticket) fail() { t.failing, t.feeds = true, t.feeds || t.feed }
-
 // remove takes a ticket out, whether it has a slot or waits for one.
 func (s *slots) remove(t *ticket) {
-	s.tickets = slices.DeleteFunc(s.tickets, func(other *ticket) bool { return other == t })
+	of := &s.waiting
 	if t.holds() {
-		s.grant()
+		of = &s.holding
 	}
+	*of = slices.DeleteFunc(*of, func(other *ticket) bool { return other == t })
+	s.grant()
 }

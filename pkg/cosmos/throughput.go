@@ -43,12 +43,7 @@ func (a *Account) ReadThroughput(ctx context.Context, c Container) (t Throughput
 	defer func() { t.Usage = asked.Usage }()
 	return ownOrShared(c, func(about Subject) (Throughput, error) {
 		asked.about = about
-		of, err := a.throughputOf(about.Container)
-		if err != nil {
-			return Throughput{}, err
-		}
-		response, err := of.ReadThroughput(asked.in(ctx), nil)
-		return a.throughput(&asked, response, err)
+		return a.askOffer(ctx, &asked, nil, nil)
 	})
 }
 
@@ -71,10 +66,6 @@ func ownOrShared(c Container, read func(about Subject) (Throughput, error)) (Thr
 func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (t Throughput, err error) {
 	asked := call{about: Subject{Container: c, Doing: replacing}, primary: true}
 	defer func() { t.Usage = asked.Usage }()
-	of, err := a.throughputOf(c)
-	if err != nil {
-		return Throughput{}, err
-	}
 	wanted := azcosmos.NewManualThroughputProperties(int32(ruPerSecond))
 	if from.Autoscale {
 		wanted = azcosmos.NewAutoscaleThroughputProperties(int32(ruPerSecond))
@@ -82,25 +73,29 @@ func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throu
 	if increment, ok := from.offer.AutoscaleIncrement(); ok && increment > 0 {
 		wanted = azcosmos.NewAutoscaleThroughputPropertiesWithIncrement(int32(ruPerSecond), increment)
 	}
-	response, err := of.ReplaceThroughput(asked.in(ctx), wanted, &azcosmos.ThroughputOptions{IfMatchEtag: from.offer.ETag})
-	return a.throughput(&asked, response, err)
+	return a.askOffer(ctx, &asked, &wanted, from.offer.ETag)
 }
 
-// throughputClient is what azcosmos has of a container and of a database alike.
-type throughputClient interface {
-	ReadThroughput(context.Context, *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
-	ReplaceThroughput(context.Context, azcosmos.ThroughputProperties, *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
-}
-
-func (a *client) throughputOf(c Container) (throughputClient, error) {
-	if c.ID == "" {
-		return a.sdk.NewDatabase(c.Database)
+// askOffer reads the throughput of a container or a database, and replaces it if one is wanted.
+func (a *Account) askOffer(ctx context.Context, asked *call, wanted *azcosmos.ThroughputProperties, etag *azcore.ETag) (t Throughput, err error) {
+	var of interface {
+		ReadThroughput(context.Context, *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
+		ReplaceThroughput(context.Context, azcosmos.ThroughputProperties, *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
 	}
-	return a.sdk.NewContainer(c.Database, c.ID)
-}
-
-// throughput reads an answer of azcosmos.
-func (a *client) throughput(asked *call, response azcosmos.ThroughputResponse, err error) (t Throughput, _ error) {
+	if c := asked.about.Container; c.ID == "" {
+		of, err = a.sdk.NewDatabase(c.Database)
+	} else {
+		of, err = a.sdk.NewContainer(c.Database, c.ID)
+	}
+	if err != nil {
+		return t, err
+	}
+	var response azcosmos.ThroughputResponse
+	if wanted == nil {
+		response, err = of.ReadThroughput(asked.in(ctx), nil)
+	} else {
+		response, err = of.ReplaceThroughput(asked.in(ctx), *wanted, &azcosmos.ThroughputOptions{IfMatchEtag: etag})
+	}
 	if none, ok := errors.AsType[*azcore.ResponseError](err); ok && none.RawResponse != nil {
 		// azcosmos makes this error of an empty list of offers.
 		return t, &Refusal{Kind: NoThroughput, Account: a.host, Setting: a.setting, Subject: asked.about}
@@ -146,10 +141,8 @@ type ManagerOptions struct {
 // (https://learn.microsoft.com/azure/cosmos-db/reference-data-plane-actions). It is safe for concurrent
 // use (docs/decisions/0016-throughput.md).
 type Manager struct {
-	client  *arm.Client
-	id      string // resource id of the account, without a trailing slash
-	name    string
-	setting string
+	describer // its scope is the resource id of the account
+	client    *arm.Client
 }
 
 // NewManager makes a Manager. No request is made.
@@ -169,7 +162,7 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of Azure Resource Manager: %w", err)
 	}
-	return &Manager{client: client, id: strings.TrimSuffix(o.ResourceID, "/"), name: id.Name, setting: o.Setting}, nil
+	return &Manager{describer{host: id.Name, setting: o.Setting, identity: true, scope: strings.TrimSuffix(o.ResourceID, "/")}, client}, nil
 }
 
 // cloudOf returns the cloud of an account, by the domain of its endpoint.
@@ -214,7 +207,7 @@ func (m *Manager) read(ctx context.Context, about Subject) (t Throughput, err er
 	}
 	r := &s.Properties.Resource
 	if err := runtime.UnmarshalAsJSON(answer, &s); err != nil || r.Throughput <= 0 && r.Autoscale == nil {
-		return t, fmt.Errorf("account %s: the answer about the throughput of %s has none: the next poll asks again", m.name, about.named())
+		return t, fmt.Errorf("account %s: the answer about the throughput of %s has none: the next poll asks again", m.host, about.named())
 	}
 	t.RUPerSecond, t.Pending = r.Throughput, strings.EqualFold(r.Pending, "true")
 	t.Minimum, _ = strconv.Atoi(r.Minimum)
@@ -234,7 +227,7 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 		return Throughput{}, err
 	}
 	if now.RUPerSecond != from.RUPerSecond || now.Autoscale != from.Autoscale {
-		changed := m.refusal(about, 0) // no answer said it
+		changed := m.refusal(about, 0, 0) // no answer said it
 		changed.Kind = Changed
 		return Throughput{}, changed
 	}
@@ -265,7 +258,7 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 
 // send sends a request about the throughput of a container or database.
 func (m *Manager) send(ctx context.Context, method string, about Subject, body *settings) (answer *http.Response, err error) {
-	path := m.id + "/sqlDatabases/" + url.PathEscape(about.Container.Database)
+	path := m.scope + "/sqlDatabases/" + url.PathEscape(about.Container.Database)
 	if about.Container.ID != "" {
 		path += "/containers/" + url.PathEscape(about.Container.ID)
 	}
@@ -286,32 +279,22 @@ func (m *Manager) send(ctx context.Context, method string, about Subject, body *
 	return answer, nil
 }
 
-// refusal is what a status means. Azure Resource Manager says no substatus.
-func (m *Manager) refusal(about Subject, status int) *Refusal {
-	r := describer{host: m.name, setting: m.setting, identity: true}.refusal(about, status, 0)
-	r.Manager, r.scope = true, m.id
-	return r
-}
-
 // failed turns the error of a request into one that says what to do: a Refusal if Azure Resource Manager
 // answered, which has the account's own answer in its words. That of a change that failed comes with a 200,
 // and a code that stands for the status (https://github.com/pulumi/pulumi-azure-native/issues/4189).
 func (m *Manager) failed(about Subject, err error) error {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
-	switch {
-	case ok && answer.RawResponse != nil:
-		r := m.refusal(about, answer.StatusCode)
-		if r.Kind == Missing {
-			r.Kind = NoThroughput
-		} else if r.Status == http.StatusConflict || r.Status == http.StatusOK && answer.ErrorCode == "PreconditionFailed" {
-			r.Kind = Changed
+	if !ok || answer.RawResponse == nil {
+		if is[nonRetriable](err) {
+			err = tokenError{err}
 		}
-		r.quote(answer.RawResponse)
-		return r
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("account %s: Azure Resource Manager did not answer in time, to %s: the next poll tries again: %w", m.name, about.reading(), ctxError(err))
-	case is[nonRetriable](err):
-		return fmt.Errorf("there is no token for Azure Resource Manager, to %s: switch on the managed identity of this app, or locally sign in with az login", about.reading())
+		return m.describer.failed(&call{about: about}, err)
 	}
-	return fmt.Errorf("account %s: Azure Resource Manager cannot be reached, to %s: check the network", m.name, about.reading())
+	r := m.refused(about, answer.RawResponse)
+	if r.Kind == Missing {
+		r.Kind = NoThroughput
+	} else if r.Status == http.StatusConflict || r.Status == http.StatusOK && answer.ErrorCode == "PreconditionFailed" {
+		r.Kind = Changed
+	}
+	return r
 }

@@ -60,7 +60,7 @@ type Estimator struct {
 	turns       atomic.Int64 // ticks
 
 	containers  sync.Map // *cached[cosmos.Description] by source
-	ranges      sync.Map // *cached[changefeed.Ranges] by identified
+	ranges      sync.Map // *cached[changefeed.Ranges] by source and RID: a container that is created again has another
 	inventories sync.Map // *cached[inventory] by source
 }
 
@@ -76,24 +76,17 @@ type source struct {
 	container cosmos.Container
 }
 
-// identified is a container with a RID: one that is created again under its name has another.
-type identified struct {
-	source
-	rid string
-}
-
 // Estimate measures processors and calls done with each ProcessorLag as soon as it is known, from
 // many goroutines; i is the index of the processor. It returns after the last call. What could not
 // be measured is unknown in the result, with the reason, and never keeps the others from being
 // measured. When ctx ends, the rest is unknown. When budgetUntil passes, what an account's RU
-// budget has not allowed is carried over from Processor.Last.
+// budget has not allowed is carried over from Processor.Last; the zero time never passes.
 //
 // Processors whose leases are in one container are a pipeline, and within it those that monitor one
 // container. So an account that hangs delays only the processors that need it.
 func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, processors []Processor, done func(i int, lag changefeed.ProcessorLag)) {
-	ctx = cosmos.BudgetUntil(ctx, budgetUntil)
 	t := &tick{
-		Estimator: e, began: e.now(), turn: int(e.turns.Add(1)), idle: make(chan func()),
+		Estimator: e, began: e.now(), budgetUntil: budgetUntil, turn: int(e.turns.Add(1)), idle: make(chan func()),
 		reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int),
 	}
 	defer close(t.idle)
@@ -175,10 +168,7 @@ func (t *tick) each(units [][]*measured, do func(unit []*measured)) {
 // their order.
 func (e *Estimator) EstimateAll(ctx context.Context, processors []Processor) []changefeed.ProcessorLag {
 	lags := make([]changefeed.ProcessorLag, len(processors))
-	until, ok := ctx.Deadline()
-	if !ok {
-		until = time.Now().Add(time.Hour)
-	}
+	until, _ := ctx.Deadline()
 	e.Estimate(ctx, until, processors, func(i int, lag changefeed.ProcessorLag) { lags[i] = lag })
 	return lags
 }
@@ -200,9 +190,10 @@ func (t *tick) measure(ctx context.Context, unit []*measured) {
 // tick is the state of one call of Estimate.
 type tick struct {
 	*Estimator
-	began time.Time
-	turn  int         // number of the tick
-	idle  chan func() // what a goroutine of parallel does next
+	began       time.Time
+	budgetUntil time.Time
+	turn        int         // number of the tick
+	idle        chan func() // what a goroutine of parallel does next
 
 	mu    sync.Mutex
 	reads map[source]map[cosmos.Position]*page // two processors at the same position share a page
@@ -236,12 +227,10 @@ func withShare(ctx context.Context, share float64) (context.Context, context.Can
 
 // cached is something that many processors need: one of them reads it, and the others wait.
 type cached[T any] struct {
-	reading chan struct{} // holds one while it is read
-
-	mu    sync.Mutex
-	value T         // of the last read that succeeded
-	tried time.Time // last read
-	err   error     // of it
+	reading chan struct{}     // holds one while it is read
+	value   atomic.Pointer[T] // of the last read that succeeded; nil before
+	tried   time.Time         // last read
+	err     error             // of it
 }
 
 // cachedIn returns what is remembered under a key.
@@ -251,26 +240,24 @@ func cachedIn[T any](m *sync.Map, key any) *cached[T] {
 }
 
 // known returns the value without waiting; the zero value if it was never read.
-func (c *cached[T]) known() T {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.value
+func (c *cached[T]) known() (value T) {
+	if known := c.value.Load(); known != nil {
+		value = *known
+	}
+	return value
 }
 
 // get returns the value, and the error of the last read. It reads unless the last one is fresh.
 func (c *cached[T]) get(now func() time.Time, fresh func(tried time.Time, err error) bool, read func() (T, error)) (T, error) {
 	c.reading <- struct{}{}
 	defer func() { <-c.reading }()
-	if !c.tried.IsZero() && fresh(c.tried, c.err) {
-		return c.value, c.err
+	if c.tried.IsZero() || !fresh(c.tried, c.err) {
+		value, err := read()
+		if c.tried, c.err = now(), err; err == nil {
+			c.value.Store(&value)
+		}
 	}
-	value, err := read()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tried, c.err = now(), err; err == nil {
-		c.value = value
-	}
-	return c.value, err
+	return c.known(), c.err
 }
 
 // identify finds the lease id prefixes of the processors (docs/lag.md, Whose lease it is). They
@@ -289,7 +276,7 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 			})
 			for _, m := range group {
 				if m.described, m.err = description, err; err == nil {
-					m.ranges = cachedIn[changefeed.Ranges](&t.ranges, identified{s, description.RID})
+					m.ranges = cachedIn[changefeed.Ranges](&t.ranges, [2]any{s, description.RID})
 					m.prefixes, m.err = m.processor.Identity(description.RID).Prefixes()
 				}
 			}

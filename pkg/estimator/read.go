@@ -164,8 +164,9 @@ func leaders(planned []*page) (first, rest []*page) {
 
 func (t *tick) fetchAll(ctx context.Context, pages []*page) {
 	t.parallel(len(pages), func(i int) {
-		pages[i].fetch(cosmos.LastMeasured(ctx, pages[i].measured))
-		pages[i].done.Done()
+		p := pages[i]
+		p.fetch(p.chargedTo.processor.Account.BudgetTurn(ctx, t.budgetUntil, p.measured))
+		p.done.Done()
 	})
 }
 

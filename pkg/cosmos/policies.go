@@ -1,0 +1,242 @@
+package cosmos
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
+)
+
+// whole lets through what the service would answer, and nothing else: azcosmos takes `{}`, an empty body
+// and a page that was cut short for "none". Every other answer is an error of a type of its own, since
+// azcosmos would ask again after some of the statuses. It does not read the pages of a feed, which
+// changefeed.ReadPage checks as they come.
+//
+// It also signs the request, and keeps the body for each try.
+type whole struct{ signs *authorization }
+
+func (w whole) Do(request *policy.Request) (*http.Response, error) {
+	r := request.Raw()
+	w.signs.sign(r)
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, lost{err}
+		}
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	}
+	response, err := request.Next()
+	if err != nil {
+		return nil, lost{err}
+	}
+	switch status := response.StatusCode; {
+	case status == http.StatusNotModified && r.Header["A-Im"] != nil:
+		return response, nil
+	case status != http.StatusOK && (status != http.StatusAccepted || r.Method != http.MethodPut):
+		return nil, answerError{response}
+	case callOf(r.Context()).feed:
+		return response, nil
+	}
+	body, err := runtime.Payload(response)
+	if err == nil {
+		err = check(r.URL.EscapedPath(), body)
+	}
+	if err != nil {
+		return nil, oddError(err.Error())
+	}
+	return response, nil
+}
+
+// answerError is an answer that is no success.
+type answerError struct{ response *http.Response }
+
+func (e answerError) Error() string { return "the service answers " + e.response.Status }
+
+// oddError is why an answer with a good status is none of the service's.
+type oddError string
+
+func (e oddError) Error() string { return string(e) }
+
+// resource is as much of a resource as tells whether it is one.
+type resource struct {
+	RID     string    `json:"_rid"`
+	Self    string    `json:"_self"`
+	Content *struct{} `json:"content"` // of an offer: azcosmos panics without it
+}
+
+// lists is where the items of a list are, by the last segment of its path.
+var lists = map[string]string{"dbs": "Databases", "colls": "DocumentCollections", "pkranges": "PartitionKeyRanges", "offers": "Offers"}
+
+// check returns what is wrong with the body of an answer. A path with an odd number of segments is that
+// of a list.
+func check(path string, body []byte) error {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	kind, isList := segments[len(segments)-1], len(segments)%2 == 1
+	if segments[0] == "" {
+		return nil // the account's description, of which nothing is needed
+	}
+	if isList && kind == "docs" {
+		_, err := changefeed.ReadPage(bytes.NewReader(body), changefeed.Incremental) // takes half the CPU of encoding/json
+		return err
+	}
+	var (
+		fields map[string]json.RawMessage
+		items  []resource
+		count  *int
+	)
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return err
+	}
+	name, list := lists[kind], fields[lists[kind]]
+	if !isList {
+		list = slices.Concat([]byte("["), body, []byte("]")) // one resource
+	}
+	switch err := json.Unmarshal(list, &items); {
+	case err != nil || items == nil:
+		return errors.New("it has no " + name)
+	case !isList && items[0].RID == "":
+		return errors.New("it has no _rid: is that endpoint a Cosmos DB account?")
+	case json.Unmarshal(fields["_count"], &count) == nil && count != nil && *count != len(items):
+		return fmt.Errorf("its _count is %d and it has %d %s", *count, len(items), name)
+	case segments[0] == "offers" && slices.ContainsFunc(items, func(o resource) bool { return o.Self == "" || o.Content == nil }):
+		return errors.New("it has an offer without a _self or a content")
+	}
+	return nil
+}
+
+// authorization signs requests, of azcosmos and of our own pipeline, with the account key. It overwrites what
+// azcosmos writes. If there is no key, azcore's policy adds a token of the identity.
+type authorization struct {
+	headers http.Header // of every request
+	key     []byte      // nil = the identity's token
+
+	mu         sync.Mutex
+	second     int64               // of the date
+	date       []string            // as it stands in the headers, which share it
+	signatures map[target][]string // of that second: a tick makes thousands of requests with few targets
+}
+
+// target is what a signature is for, with the date. No path is one of names and one of RIDs.
+type target struct{ method, path string }
+
+// sign sets the headers of every request: the date, and the signature if there is a key.
+func (a *authorization) sign(r *http.Request) {
+	maps.Copy(r.Header, a.headers)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := time.Now(); now.Unix() != a.second {
+		a.second, a.date, a.signatures = now.Unix(), []string{now.UTC().Format(http.TimeFormat)}, make(map[target][]string)
+	}
+	r.Header["X-Ms-Date"] = a.date
+	if a.key == nil {
+		return
+	}
+	t := target{r.Method, r.URL.Path}
+	if a.signatures[t] == nil {
+		a.signatures[t] = []string{a.signature(r, a.date[0])}
+	}
+	r.Header["Authorization"] = a.signatures[t]
+}
+
+// signature is the HMAC-SHA256 of verb, resource type, resource link and date, each on a line of its own
+// (https://learn.microsoft.com/rest/api/cosmos-db/access-control-on-cosmosdb-resources).
+func (a *authorization) signature(r *http.Request, date string) string {
+	kind, link := resourceOf(r.URL.Path)
+	if rid := link[strings.LastIndexByte(link, '/')+1:]; kind == "offers" || callOf(r.Context()).byRID {
+		link = strings.ToLower(rid) // a request by RID is signed with that alone
+	}
+	mac := hmac.New(sha256.New, a.key)
+	mac.Write([]byte(strings.ToLower(r.Method) + "\n" + kind + "\n" + link + "\n" + strings.ToLower(date) + "\n\n"))
+	return url.QueryEscape("type=master&ver=1.0&sig=" + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+}
+
+// resourceOf returns the type and the link of what a path, not percent-encoded, names. That of a list has
+// an odd number of segments, and the link of the resource that has the list. No id has a slash.
+func resourceOf(path string) (kind, link string) {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	last := len(segments) - 1
+	if last%2 == 0 {
+		return segments[last], strings.Join(segments[:last], "/")
+	}
+	return segments[last-1], strings.Join(segments, "/")
+}
+
+// DefaultScope is the scope of a token in a tenant that has no application of the account's own name.
+// KEDA's scaler asks for it in every cloud (kedacore/keda, azure/cloud_config.go).
+const DefaultScope = "https://cosmos.azure.com/.default"
+
+// OwnScope is the scope of a token for an account by default: its own endpoint. A dedicated gateway
+// (ACCOUNT.sqlx.cosmos.azure.com) has the scope of its account.
+func OwnScope(endpoint *url.URL) string {
+	host := endpoint.Hostname()
+	if account, ok := strings.CutSuffix(host, ".sqlx.cosmos.azure.com"); ok {
+		host = account + ".documents.azure.com"
+	}
+	return endpoint.Scheme + "://" + host + "/.default"
+}
+
+// newBearer is azcore's policy, which keeps and renews the token. It may send one in clear text to a stand-in on
+// this machine, and nowhere else.
+func newBearer(identity azcore.TokenCredential, endpoint *url.URL) policy.Policy {
+	host := endpoint.Hostname()
+	ip := net.ParseIP(host)
+	return runtime.NewBearerTokenPolicy(identity, nil, &policy.BearerTokenOptions{
+		InsecureAllowCredentialWithHTTP: host == "localhost" || ip != nil && ip.IsLoopback(),
+	})
+}
+
+// unknownResource is Entra's code for a scope that no application in the tenant has
+// (https://learn.microsoft.com/entra/identity-platform/reference-error-codes).
+const unknownResource = "AADSTS500011"
+
+// scoped asks an identity for a token with the scope that is set, else with that of an account, or with
+// DefaultScope if the tenant does not know that.
+type scoped struct {
+	azcore.TokenCredential
+	scopes []string
+	works  atomic.Int32 // index of the scope that the tenant knows
+}
+
+func newScoped(identity azcore.TokenCredential, endpoint *url.URL, set string) *scoped {
+	if set != "" {
+		return &scoped{TokenCredential: identity, scopes: []string{set}}
+	}
+	return &scoped{TokenCredential: identity, scopes: []string{OwnScope(endpoint), DefaultScope}}
+}
+
+// GetToken ignores the scopes that it is asked for: they are always the same. Its error is a tokenError.
+func (s *scoped) GetToken(ctx context.Context, o policy.TokenRequestOptions) (token azcore.AccessToken, err error) {
+	for i := s.works.Load(); int(i) < len(s.scopes); i++ {
+		o.Scopes = s.scopes[i : i+1]
+		token, failed := s.TokenCredential.GetToken(ctx, o)
+		if failed == nil {
+			s.works.Store(i)
+			return token, nil
+		}
+		if err = cmp.Or(err, failed); !strings.Contains(failed.Error(), unknownResource) {
+			break
+		}
+	}
+	return token, tokenError{err}
+}
