@@ -110,21 +110,13 @@ func (a *Account) Clock() (time.Time, bool) {
 	return last.date.Add(time.Since(last.seen)), true
 }
 
-// Scope returns what a token for the account is asked for first; "" if a key signs.
-func (a *Account) Scope() string {
+// Identity returns what gets the tokens that requests to the account carry, and the scope that it asks for
+// first, whichever it is asked for; nil and "" if a key signs.
+func (a *Account) Identity() (credential azcore.TokenCredential, scope string) {
 	if a.identity == nil {
-		return ""
+		return nil, ""
 	}
-	return a.identity.scopes[0]
-}
-
-// Credential returns what gets the tokens that requests to the account carry; nil if a key signs.
-// It decides on the scope itself, whichever it is asked for.
-func (a *Account) Credential() azcore.TokenCredential {
-	if a.identity == nil {
-		return nil // rather than an interface with a nil in it
-	}
-	return a.identity
+	return a.identity, a.identity.scopes[0]
 }
 
 // Container names a container of an account, by ids. In requests for throughput, one without an ID is

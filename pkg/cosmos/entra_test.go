@@ -74,8 +74,8 @@ func TestATenantThatDoesNotKnowTheAccountIsAskedForCosmosDB(t *testing.T) {
 			if _, _, err := a.Describe(t.Context(), orders); (err == nil) != c.works {
 				t.Errorf("error %v", err)
 			}
-			if a.Scope() != c.first[0] {
-				t.Errorf("the scope is %s", a.Scope())
+			if _, scope := a.Identity(); scope != c.first[0] {
+				t.Errorf("the scope is %s", scope)
 			}
 			if got := credential.asked[:len(c.first)]; !reflect.DeepEqual(got, c.first) {
 				t.Errorf("asked for %q, want %q", got, c.first)
@@ -90,11 +90,12 @@ func TestWhatSignsRequestsTellsWhetherThereIsAToken(t *testing.T) {
 	known := &tenant{known: cosmos.DefaultScope}
 	a, err := cosmos.NewAccount(cosmos.Options{Endpoint: endpoint, Setting: "COSMOS", Credential: known, Concurrency: 1})
 	testworld.Must(t, err)
-	token, err := a.Credential().GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{"https://other.example/.default"}})
+	credential, _ := a.Identity()
+	token, err := credential.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{"https://other.example/.default"}})
 	if want := []string{endpoint + ".default", cosmos.DefaultScope}; err != nil || token.Token != "token" || !reflect.DeepEqual(known.asked, want) {
 		t.Errorf("asked for %q, %v; want %q", known.asked, err, want)
 	}
-	if byKey := testworld.Client(t, endpoint, cosmosfake.WellKnownKey); byKey.Credential() != nil || byKey.Scope() != "" {
-		t.Errorf("an account by key has a token for %q", byKey.Scope())
+	if credential, scope := testworld.Client(t, endpoint, cosmosfake.WellKnownKey).Identity(); credential != nil || scope != "" {
+		t.Errorf("an account by key has a token for %q", scope)
 	}
 }

@@ -155,31 +155,8 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 	return nil, t.Usage, fmt.Errorf("account %s: the list of the partition key ranges of %s has no end", a.host, c)
 }
 
-// ProbeAccount reads the account's description, which the SDKs read before anything else. The error
-// of each probe is a *Refusal if the service answered, and says what to do in every case.
+// ProbeAccount reads the account's description, which the SDKs read before anything else.
 func (a *Account) ProbeAccount(ctx context.Context) error {
 	_, err := a.getJSON(ctx, &call{}, "/", http.Header{}, &struct{}{})
-	return err
-}
-
-// ProbeContainer reads the description of a container, or of a database if c has no ID.
-func (a *Account) ProbeContainer(ctx context.Context, c Container) error {
-	_, _, err := a.Describe(ctx, c)
-	return err
-}
-
-// ProbeLeases reads the first documents of a lease container.
-func (a *Account) ProbeLeases(ctx context.Context, c Container) error {
-	_, _, err := a.Glance(ctx, c)
-	return err
-}
-
-// ProbeFeed reads the partition key ranges of a container, and of the first range one page of the
-// change feed, from now.
-func (a *Account) ProbeFeed(ctx context.Context, c Container) error {
-	ranges, _, err := a.Ranges(ctx, c)
-	if err == nil {
-		_, _, err = a.FeedPage(ctx, c, Position{Range: ranges[0].ID, Continuation: "*"})
-	}
 	return err
 }

@@ -12,17 +12,36 @@ import (
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
+// describe, glance and readFeed are what feedscale check tries.
+func describe(ctx context.Context, a *cosmos.Account, c cosmos.Container) error {
+	_, _, err := a.Describe(ctx, c)
+	return err
+}
+
+func glance(ctx context.Context, a *cosmos.Account, c cosmos.Container) error {
+	_, _, err := a.Glance(ctx, c)
+	return err
+}
+
+func readFeed(ctx context.Context, a *cosmos.Account, c cosmos.Container) error {
+	ranges, _, err := a.Ranges(ctx, c)
+	if err == nil {
+		_, _, err = a.FeedPage(ctx, c, cosmos.Position{Range: ranges[0].ID, Continuation: "*"})
+	}
+	return err
+}
+
 // probes are all there are, by the kind of request that each one is about.
 func probes(a *cosmos.Account) map[cosmosfake.Kind]func(context.Context) error {
 	return map[cosmosfake.Kind]func(context.Context) error{
 		cosmosfake.ReadAccount: a.ProbeAccount,
 		cosmosfake.ReadDatabase: func(ctx context.Context) error {
-			return a.ProbeContainer(ctx, cosmos.Container{Database: orders.Database})
+			return describe(ctx, a, cosmos.Container{Database: orders.Database})
 		},
-		cosmosfake.ReadContainer:  func(ctx context.Context) error { return a.ProbeContainer(ctx, orders) },
-		cosmosfake.ReadRanges:     func(ctx context.Context) error { return a.ProbeFeed(ctx, orders) },
-		cosmosfake.ReadChangeFeed: func(ctx context.Context) error { return a.ProbeFeed(ctx, orders) },
-		cosmosfake.QueryDocuments: func(ctx context.Context) error { return a.ProbeLeases(ctx, orders) },
+		cosmosfake.ReadContainer:  func(ctx context.Context) error { return describe(ctx, a, orders) },
+		cosmosfake.ReadRanges:     func(ctx context.Context) error { return readFeed(ctx, a, orders) },
+		cosmosfake.ReadChangeFeed: func(ctx context.Context) error { return readFeed(ctx, a, orders) },
+		cosmosfake.QueryDocuments: func(ctx context.Context) error { return glance(ctx, a, orders) },
 	}
 }
 
@@ -90,8 +109,8 @@ func TestAProbeTellsWhichNameIsWrong(t *testing.T) {
 	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	nowhere := cosmos.Container{Database: "shop", ID: "nowhere"}
 	for rule, err := range map[string]error{
-		"the database": a.ProbeContainer(t.Context(), cosmos.Container{Database: "nowhere"}), "the container": a.ProbeContainer(t.Context(), nowhere), "the container of the feed": a.ProbeFeed(t.Context(), nowhere),
-		"the lease container": a.ProbeLeases(t.Context(), nowhere),
+		"the database": describe(t.Context(), a, cosmos.Container{Database: "nowhere"}), "the container": describe(t.Context(), a, nowhere), "the container of the feed": readFeed(t.Context(), a, nowhere),
+		"the lease container": glance(t.Context(), a, nowhere),
 	} {
 		if got := (*cosmos.Refusal)(nil); !errors.As(err, &got) || got.Status != 404 {
 			t.Errorf("%s: %v, want a refusal with 404", rule, err)

@@ -43,7 +43,7 @@ func (a *Account) ReadThroughput(ctx context.Context, c Container) (t Throughput
 	defer func() { t.Usage = asked.Usage }()
 	return ownOrShared(c, func(about Subject) (Throughput, error) {
 		asked.about = about
-		return a.askOffer(ctx, &asked, nil, nil)
+		return askOffer(ctx, a, &asked, nil, nil)
 	})
 }
 
@@ -73,11 +73,11 @@ func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throu
 	if increment, ok := from.offer.AutoscaleIncrement(); ok && increment > 0 {
 		wanted = azcosmos.NewAutoscaleThroughputPropertiesWithIncrement(int32(ruPerSecond), increment)
 	}
-	return a.askOffer(ctx, &asked, &wanted, from.offer.ETag)
+	return askOffer(ctx, a, &asked, &wanted, from.offer.ETag)
 }
 
 // askOffer reads the throughput of a container or a database, and replaces it if one is wanted.
-func (a *Account) askOffer(ctx context.Context, asked *call, wanted *azcosmos.ThroughputProperties, etag *azcore.ETag) (t Throughput, err error) {
+func askOffer(ctx context.Context, a *Account, asked *call, wanted *azcosmos.ThroughputProperties, etag *azcore.ETag) (t Throughput, err error) {
 	var of interface {
 		ReadThroughput(context.Context, *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)
 		ReplaceThroughput(context.Context, azcosmos.ThroughputProperties, *azcosmos.ThroughputOptions) (azcosmos.ThroughputResponse, error)

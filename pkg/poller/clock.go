@@ -113,16 +113,16 @@ func (c *Clock) causes() []changefeed.Cause {
 	return c.wrong
 }
 
-// compareClocks takes the offsets of the accounts that this tick has asked.
-func (t *tick) compareClocks(polls []*subject) {
-	if t.Clock == nil {
+// compare takes the offsets of the accounts that a tick has asked.
+func (c *Clock) compare(polls []*subject) {
+	if c == nil {
 		return
 	}
 	offsets := make(map[string]time.Duration)
 	for _, d := range polls {
 		if at, known := d.processor.Account.Clock(); known && d.stage.polled() {
-			offsets[d.processor.Account.Host()] = at.Sub(t.Clock.machine())
+			offsets[d.processor.Account.Host()] = at.Sub(c.machine())
 		}
 	}
-	t.Clock.look(offsets)
+	c.look(offsets)
 }

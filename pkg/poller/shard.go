@@ -38,7 +38,13 @@ func (t *tick) handOver(ctx context.Context, shards []part) {
 	}
 	t.parts.Store(int64(len(shards) + 1))
 	errs := make([]error, len(shards))
-	newSlots().each(len(shards), func(i int) { errs[i] = t.sendShard(ctx, shards[i]) })
+	newSlots().each(len(shards), func(i int) {
+		s := Shard{Tick: t.scope.now, Of: len(shards) + 1}
+		for _, d := range shards[i].polls {
+			s.Names = append(s.Names, d.name)
+		}
+		errs[i] = t.sendShard(ctx, s)
+	})
 	var left []part
 	var failure error
 	late := 0
@@ -65,17 +71,13 @@ func (t *tick) handOver(ctx context.Context, shards []part) {
 	}
 }
 
-// sendShard hands a shard over. It lives until the next tick, which hands over again what was not
+// sendShard puts a shard on the queue. It lives until the next tick, which hands over again what was not
 // polled.
-func (t *tick) sendShard(ctx context.Context, p part) error {
-	s := Shard{Tick: t.scope.now, Of: int(t.parts.Load())}
-	for _, d := range p.polls {
-		s.Names = append(s.Names, d.name)
-	}
+func (p *Poller) sendShard(ctx context.Context, s Shard) error {
 	body, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
 	id := sha256.Sum256(body)
-	return t.Shards.Send(ctx, hex.EncodeToString(id[:16]), body, max(leastShardLife, t.Ticks.Next(nearestSecond(s.Tick)).Sub(s.Tick)))
+	return p.Shards.Send(ctx, hex.EncodeToString(id[:16]), body, max(leastShardLife, p.Ticks.Next(nearestSecond(s.Tick)).Sub(s.Tick)))
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// follow adds to the State of a processor what its containers need.
-func (t *tick) follow(d *subject) {
-	if t.containers == nil {
+// follow adds to the State of a processor what its containers need; turn is nil if none follows.
+func follow(turn *throughput.Turn, d *subject) {
+	if turn == nil {
 		return
 	}
-	containers, spent := t.containers.Follow(d.name, throughput.Want{
+	containers, spent := turn.Follow(d.name, throughput.Want{
 		Replicas: d.next.Memory.Replicas, Member: d.processor.Group != "", Paused: d.processor.Policy.Paused, PerReplica: chargePerReplica(d.next),
 	}, d.last.Containers)
 	d.next.Containers = containers
@@ -25,12 +25,12 @@ func (t *tick) follow(d *subject) {
 
 // followGroup adds to the State of a group what the containers of its members need for what it
 // decided.
-func (t *tick) followGroup(d *subject, members []*subject) {
-	if t.containers == nil {
+func followGroup(turn *throughput.Turn, d *subject, members []*subject) {
+	if turn == nil {
 		return
 	}
 	for _, m := range members {
-		containers, _ := t.containers.Follow(m.name, m.want(d.next.Memory.Replicas), m.asks.containers)
+		containers, _ := turn.Follow(m.name, m.want(d.next.Memory.Replicas), m.asks.containers)
 		for _, c := range containers {
 			if !slices.ContainsFunc(d.next.Containers, c.Same) {
 				d.next.Containers = append(d.next.Containers, c)

@@ -111,7 +111,7 @@ func collect(loaded <-chan *subject) (wave []*subject, more bool) {
 func (t *tick) load(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.budget.row)
 	defer cancel()
-	waited := t.waits("the state")
+	waited := t.took.Wait("the state")
 	d.stored, d.err = t.Store.Load(ctx, d.name)
 	waited()
 	d.last = d.stored.Head()
@@ -120,15 +120,9 @@ func (t *tick) load(ctx context.Context, d *subject) {
 	t.sayUnread(d)
 }
 
-// waits measures until it is called again how long the tick waits for something.
-func (t *tick) waits(what string) (until func()) {
-	began := time.Now()
-	return func() { t.took.Add(what, time.Since(began)) }
-}
-
-func (t *tick) sayUnread(d *subject) {
+func (p *Poller) sayUnread(d *subject) {
 	if d.err != nil {
-		t.Log.Error("the state cannot be loaded", "processor", d.name, "error", d.err.Error())
+		p.Log.Error("the state cannot be loaded", "processor", d.name, "error", d.err.Error())
 	}
 }
 
@@ -264,7 +258,7 @@ func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorL
 	if d.next.Group != "" {
 		d.next.Published = nil // of a time before the group, which publishes for its members
 	}
-	t.follow(d)
+	follow(t.containers, d)
 	t.say(d.name, &last.Lag, before, lag)
 	t.emit(d, state.Observation{
 		Since: last.AttemptedAt, LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
@@ -331,7 +325,7 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 	}
 	var err error
 	t.store.do(func() {
-		defer t.waits("the state")()
+		defer t.took.Wait("the state")()
 		err = t.Store.Commit(ctx, d.stored.Version, *d.next, d.event)
 	})
 	if err != nil {
@@ -404,7 +398,7 @@ func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) 
 	if !t.scope.DryRun && t.scope.Shard == nil {
 		result.Unpublished += t.publishOrphans(ctx, configured)
 	}
-	t.compareClocks(polls)
+	t.Clock.compare(polls)
 	result.TooLarge = int(t.tooLarge.Load())
 	result.Longest = t.took.Longest()
 	if t.scope.DryRun {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -220,13 +221,13 @@ func (l Lookup) unpublished() []string {
 // stalled has one sentence for handlers that hang, and one for those that throw.
 func (l Lookup) stalled() []string {
 	return append(
-		l.stood(changefeed.StallHung, "and the lease stays with"),
-		l.stood(changefeed.StallFlapping, "since the lease is released and taken again by")...)
+		stood(l, changefeed.StallHung, "and the lease stays with"),
+		stood(l, changefeed.StallFlapping, "since the lease is released and taken again by")...)
 }
 
 // stood says since when partitions with one kind of stall have not moved, why, and what hosts do with
 // the lease.
-func (l Lookup) stood(kind changefeed.StallKind, lease string) []string {
+func stood(l Lookup, kind changefeed.StallKind, lease string) []string {
 	stalled := with(l.Lag, changefeed.StatusStalled)
 	stalled.Partitions = slices.DeleteFunc(stalled.Partitions, func(p changefeed.Partition) bool { return p.Stall == nil || p.Stall.Kind != kind })
 	if len(stalled.Partitions) == 0 {
@@ -345,14 +346,14 @@ func (l Lookup) lagging() []string {
 	if l.Decision == nil || status != changefeed.StatusLagging && status != changefeed.StatusExpiring {
 		return nil
 	}
-	why := cmp.Or(l.capped(), l.reason("throughput", "hotPartition", "notEffective"), l.growing(), l.reason("retention", "maxChangeAge"))
+	why := cmp.Or(capped(*l.Decision), l.reason("throughput", "hotPartition", "notEffective"), growing(l.State), l.reason("retention", "maxChangeAge"))
 	return one(why != "", "%s: %s", backlog(l.Lag), why)
 }
 
 // capped says that the decision has fewer replicas than its steps asked for; "" if it has not.
-func (l Lookup) capped() (text string) {
+func capped(d scaling.Decision) (text string) {
 	needed, before := 0, 0
-	for i, r := range l.Decision.Reasons {
+	for i, r := range d.Reasons {
 		if r.Step == "clamp" && i > 0 && r.Replicas < before {
 			needed = max(needed, before)
 			text = fmt.Sprintf("it needs %s and gets %d, since %s", Count(needed, "replica"), r.Replicas, r.Why)
@@ -362,12 +363,12 @@ func (l Lookup) capped() (text string) {
 	return text
 }
 
-func (l Lookup) growing() string {
-	if seconds, known := CatchUpSeconds(l.State); !known || !math.IsInf(seconds, 1) {
+func growing(s state.State) string {
+	if seconds, known := CatchUpSeconds(s); !known || !math.IsInf(seconds, 1) {
 		return ""
 	}
 	return fmt.Sprintf("the backlog grows, since %.3g arrive a second, and each of %s does %.3g",
-		*l.Memory.Arrival, Count(l.Decision.Replicas, "replica"), l.Memory.DrainPerReplica)
+		*s.Memory.Arrival, Count(s.Decision.Replicas, "replica"), s.Memory.DrainPerReplica)
 }
 
 func (l Lookup) rewound() (all []string) {

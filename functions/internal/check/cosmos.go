@@ -39,25 +39,39 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 	connection, added := endpoint.child(account, e.name(), processor)
 	if added {
 		connection.setting = by.Setting
-		connection.who = c.signIn(connection, connect.NewAccess(by.Setting, by.UsesIdentity(), by.Identity), account.Credential(), account.Scope())
+		credential, scope := account.Identity()
+		connection.who = c.signIn(connection, connect.NewAccess(by.Setting, by.UsesIdentity(), by.Identity), credential, scope)
 		connection.holds("read metadata", "the account's metadata can be read", account.ProbeAccount)
 	}
 	database, added := connection.child(of.Database, e.name()+"/"+of.Database, processor)
 	if added {
 		database.unhurried = c.config.Settings.RUBudget > 0
 		database.holds("read metadata", "the database exists", func(ctx context.Context) error {
-			return account.ProbeContainer(ctx, cosmos.Container{Database: of.Database})
+			_, _, err := account.Describe(ctx, cosmos.Container{Database: of.Database})
+			return err
 		})
 	}
 	s, added := database.child(of, e.name()+"/"+of.String(), processor)
 	switch {
 	case !added:
 	case of.leases:
-		s.holds("query leases", "leases can be queried", func(ctx context.Context) error { return account.ProbeLeases(ctx, of.Container) })
+		s.holds("query leases", "leases can be queried", func(ctx context.Context) error {
+			_, _, err := account.Glance(ctx, of.Container)
+			return err
+		})
 		s.try("partition key", func(ctx context.Context) finding { return partitionKey(ctx, account, *s.who, of.Container) })
 	default:
-		s.holds("read metadata", "the container exists", func(ctx context.Context) error { return account.ProbeContainer(ctx, of.Container) })
-		s.holds("read feed", "partition key ranges and change feed can be read", func(ctx context.Context) error { return account.ProbeFeed(ctx, of.Container) })
+		s.holds("read metadata", "the container exists", func(ctx context.Context) error {
+			_, _, err := account.Describe(ctx, of.Container)
+			return err
+		})
+		s.holds("read feed", "partition key ranges and change feed can be read", func(ctx context.Context) error {
+			ranges, _, err := account.Ranges(ctx, of.Container)
+			if err == nil {
+				_, _, err = account.FeedPage(ctx, of.Container, cosmos.Position{Range: ranges[0].ID, Continuation: "*"})
+			}
+			return err
+		})
 	}
 	return nil
 }

@@ -117,7 +117,12 @@ func TestAnAccountIsMadeOnceForEachEndpointAndEachWayToSignIn(t *testing.T) {
 	if bySystem == byAssigned || bySystem == byScope || len(c.accounts) != 6 {
 		t.Errorf("%d accounts, want 6", len(c.accounts))
 	}
-	if got := []string{first.Scope(), bySystem.Scope(), byScope.Scope()}; !slices.Equal(got, []string{"", shop + ".default", cosmos.DefaultScope}) {
+	var got []string
+	for _, a := range []*cosmos.Account{first, bySystem, byScope} {
+		_, scope := a.Identity()
+		got = append(got, scope)
+	}
+	if !slices.Equal(got, []string{"", shop + ".default", cosmos.DefaultScope}) {
 		t.Errorf("the scopes are %q", got)
 	}
 }
