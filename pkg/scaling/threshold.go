@@ -90,12 +90,8 @@ func (m measurement) wakeReason() string {
 // them.
 func (in Input) size(m measurement, c count) sizing.Answer {
 	current, _ := in.Memory.current()
-	most := m.partitions
-	if limit := in.Policy.MaxReplicas; limit != nil {
-		most = min(most, *limit)
-	}
 	return sizing.Size(sizing.Input{
-		Now: in.Now, Lag: m.lag, Replicas: current, Owners: m.owners, MaxReplicas: most, Threshold: c.replicas, Capacity: in.Memory.DrainPerReplica,
+		Now: in.Now, Lag: m.lag, Replicas: current, Threshold: c.replicas, Capacity: in.Memory.DrainPerReplica,
 		CatchUpWithin: in.Policy.CatchUpWithin, Even: in.Policy.EvenPartitions, LeaseExpiration: in.Policy.Health.LeaseExpiration, Partial: m.gaps != "",
 		Memory: in.Memory.Sizing,
 	})
