@@ -66,7 +66,9 @@ func Decide(in Input) Outcome {
 	}
 	c = in.cooldown(c)
 	c = in.clamp(m, c, asked)
-	c = in.paused(c)
+	if in.Policy.Paused { // step 12: the decision is shown, and neither published nor remembered
+		c = c.because("paused", "shown only: nothing is published while the processor is paused")
+	}
 	if !in.Policy.Paused {
 		next.Replicas, next.Active, next.MetricValue = &c.replicas, c.active, c.metric
 		next.Asked = in.asked(c.replicas)
@@ -151,14 +153,6 @@ func (in Input) clamp(m measurement, c count, asked int) count {
 	if least := in.Policy.MinReplicas; c.replicas < least || c.replicas == least && asked < least {
 		c.replicas = least
 		c = c.because("clamp", "minReplicaCount is %d", least)
-	}
-	return c
-}
-
-// paused is step 12 of docs/decide.md: the decision is shown and neither published nor remembered.
-func (in Input) paused(c count) count {
-	if in.Policy.Paused {
-		return c.because("paused", "shown only: nothing is published while the processor is paused")
 	}
 	return c
 }

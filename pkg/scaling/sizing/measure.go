@@ -147,11 +147,17 @@ func (in Input) capacity(m *Memory, loads []load) float64 {
 			bound = done / span.Seconds() / working // until a window is full
 		}
 	}
+	capacity := in.Capacity
 	if proofs > 0 {
+		if capacity += follow * (seen/proofs - capacity); !m.proven(in.Now) {
+			capacity = seen / proofs
+		}
 		m.ProvenAt = in.Now
-		return seen / proofs
 	}
-	return max(in.Capacity, bound)
+	if in.Capacity == 0 {
+		return max(capacity, bound)
+	}
+	return capacity + follow*max(0, bound-capacity)
 }
 
 // add adds an owner's work since the last poll to its window. It returns the open window and, if it

@@ -13,8 +13,8 @@ type Memory struct {
 	Enough   time.Time `json:"enough,omitzero"`   // since when fewer replicas are enough; zero = they are not
 	ScaleOut ScaleOut  `json:"scaleOut,omitzero"` // the last one whose effect is not known yet
 
-	Owners     map[string]Owner     `json:"owners,omitempty"`     // by name, live ones only
-	Partitions map[string]Partition `json:"partitions,omitempty"` // by lease token
+	Owners     map[string]Owner     `json:"owners,omitzero"`     // by name, live ones only
+	Partitions map[string]Partition `json:"partitions,omitzero"` // by lease token
 }
 
 // Partition is the memory of one partition.

@@ -9,6 +9,7 @@
 package sizing
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -21,6 +22,7 @@ const (
 	longMean    = 4 * time.Minute  // mean of arrivals that evens out bursts of a minute
 	jump        = 1.3              // factor over the long mean above which the latest arrivals count: means take minutes to follow
 	patience    = 15 * time.Second // age that is normal if the owner keeps up: three times the SDKs' feedPollDelay
+	follow      = 0.5              // weight of the latest windows in the capacity: two of them make up three quarters of it
 	provenFor   = time.Hour        // how long a measured capacity counts: handlers and databases change within hours
 	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
 	worth       = 0.2              // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
@@ -83,7 +85,6 @@ func Size(in Input) Answer {
 type demand struct {
 	arrival, backlog float64
 	total, most      float64 // of all partitions, and of the one that asks for most
-	asking           int     // partitions that may ask for something
 	heaviest         load    // the partition with most arrivals
 	urgent           bool    // a change has waited too long, or arrivals have jumped
 }
@@ -103,16 +104,14 @@ func (in Input) demand(loads []load, short, latest, capacity float64) (d demand)
 		if l.of.Stuck || l.of.Wakes() == changefeed.StatusUncheckpointed { // only its owner can help
 			continue
 		}
-		if long > 0 {
-			l.Arrival *= d.arrival / long
-		}
+		l.Arrival *= d.arrival / cmp.Or(long, 1)
 		ask := l.Arrival
 		if in.CatchUpWithin > 0 {
 			ask += l.backlog / in.CatchUpWithin.Seconds()
 		}
 		ask = min(ask, capacity)
 		d.backlog, d.urgent = d.backlog+l.backlog, d.urgent || l.waited
-		d.total, d.most, d.asking = d.total+ask, max(d.most, ask), d.asking+1
+		d.total, d.most = d.total+ask, max(d.most, ask)
 		if l.Arrival >= d.heaviest.Arrival {
 			d.heaviest = l
 		}
@@ -124,7 +123,7 @@ func (in Input) demand(loads []load, short, latest, capacity float64) (d demand)
 // for all partitions together, and for the owner of the one that asks for most.
 func (in Input) fewest(d demand, capacity float64) (best int) {
 	partitions, least := len(in.Lag.Partitions), math.Inf(1)
-	others := (d.total - d.most) / float64(max(1, d.asking-1)) // each of them, on average
+	others := (d.total - d.most) / float64(max(1, partitions-1)) // each of them, on average
 	for n := 1; n <= partitions; n++ {
 		room := capacity
 		if n < in.Replicas {
@@ -136,7 +135,7 @@ func (in Input) fewest(d demand, capacity float64) (best int) {
 		if d.total > float64(n)*room && n < partitions {
 			continue
 		}
-		leases := min((partitions+n-1)/n, d.asking)
+		leases := (partitions + n - 1) / n
 		fullest := d.most + float64(leases-1)*others
 		if best == 0 || fullest <= least*(1-worth*float64(n-best)/float64(best)) {
 			best, least = n, fullest
