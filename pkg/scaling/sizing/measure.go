@@ -105,7 +105,7 @@ func (l *load) read(now time.Time) {
 // its full rate. Otherwise its rate is a lower bound.
 //
 // A high age alone does not show that an owner is behind: its batches may be long. So a window
-// counts in full only if a batch was full, or if its owner processed clearly more or less than
+// counts in full only if a batch was full, or if the owners processed clearly more or less than
 // arrived.
 func (in Input) capacity(m *Memory, loads []load) float64 {
 	polled := make(map[string]Owner) // each owner's work since the last poll
@@ -123,19 +123,24 @@ func (in Input) capacity(m *Memory, loads []load) float64 {
 		polled[l.owner], done, left[l.owner] = o, done+float64(l.moved), left[l.owner] || l.Behind
 	}
 	m.Owners = make(map[string]Owner, len(polled))
-	seen, bound, proofs := 0.0, 0.0, 0.0
-	for _, name := range slices.Sorted(maps.Keys(polled)) { // so that the sums do not depend on the order of a map
-		o := polled[name]
+	full, all := make(map[string]Owner), Owner{} // full windows; the sum of those that may be behind
+	for name, o := range polled {
 		if o.Moves > 0 {
 			working++
 		}
 		next, w := in.Memory.Owners[name].add(in.Lag.Time, o)
-		m.Owners[name] = next
-		if w.Since.IsZero() {
-			continue
+		if m.Owners[name] = next; !w.Since.IsZero() {
+			full[name] = w
 		}
+		if w.Behind {
+			all.Done, all.Came, all.Moves, all.Leases = all.Done+w.Done, all.Came+w.Came, all.Moves+w.Moves, all.Leases+w.Leases
+		}
+	}
+	seen, bound, proofs := 0.0, 0.0, 0.0
+	for _, name := range slices.Sorted(maps.Keys(full)) { // so that the sum does not depend on the order of a map
+		w := full[name]
 		rate := float64(w.Done) / in.Lag.Time.Sub(w.Since).Seconds()
-		if w.Behind && (left[name] || w.differs()) {
+		if w.Behind && (left[name] || all.differs()) {
 			seen, proofs = seen+rate, proofs+1
 		} else {
 			bound = max(bound, rate*(1-1/float64(w.Moves))) // the window may contain one batch too many
@@ -149,7 +154,7 @@ func (in Input) capacity(m *Memory, loads []load) float64 {
 	}
 	capacity := in.Capacity
 	if proofs > 0 {
-		if capacity += follow * (seen/proofs - capacity); !m.proven(in.Now) {
+		if capacity += follow * (seen/proofs - capacity); in.Now.Sub(m.ProvenAt) >= provenFor {
 			capacity = seen / proofs
 		}
 		m.ProvenAt = in.Now
@@ -178,16 +183,11 @@ func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
 	return begin, w
 }
 
-// differs reports whether an owner processed more or less than arrived, by more than chance and the
-// batches at both ends of the window explain.
+// differs reports whether owners processed more or less than arrived, by more than chance and the
+// batches at both ends of a window explain. One test of each owner would find chance too often.
 func (w Owner) differs() bool {
 	off := math.Abs(float64(w.Done - w.Came))
 	return off > chance*math.Sqrt(float64(w.Done+w.Came)) && off > chance*float64(w.Done)*math.Sqrt(float64(w.Leases))/float64(w.Moves)
-}
-
-// proven reports whether an owner was recently seen to work at its full rate.
-func (m *Memory) proven(now time.Time) bool {
-	return !m.ProvenAt.IsZero() && now.Sub(m.ProvenAt) < provenFor
 }
 
 // mean updates an exponential mean. The first value counts in full.

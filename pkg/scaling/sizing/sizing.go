@@ -146,7 +146,7 @@ func (in Input) fewest(d demand, capacity float64) (best int) {
 
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
-	proven, atLeast := m.proven(in.Now), ""
+	proven, atLeast := in.Now.Sub(m.ProvenAt) < provenFor, ""
 	if !proven {
 		atLeast = " at least"
 	}
