@@ -10,7 +10,7 @@ import (
 // rate policies to the change from the last decision to c. Both counts are at least 1 here: only
 // cooldown takes the step from 1 to zero. pkg/emulator/interop/hpa compares the results with the
 // HPA's own code.
-func (in Input) behavior(c count, tolerated int, recommendations []Recommendation) (count, []Reason) {
+func (in Input) behavior(c count, tolerated int, recommendations []Recommendation) count {
 	last, _ := in.Memory.current()
 	current, asked := max(1, last), max(1, c.replicas)
 	rules := in.Policy.Behavior
@@ -18,15 +18,15 @@ func (in Input) behavior(c count, tolerated int, recommendations []Recommendatio
 	c.replicas = rules.limitRate(in.Now, current, stabilized, in.Memory.Changes)
 	switch {
 	case c.replicas != stabilized:
-		return c, because("behavior", "%d asked for, from %d: the policies allow %d now", asked, current, c.replicas)
+		return c.because("behavior", "%d asked for, from %d: the policies allow %d now", asked, current, c.replicas)
 	case stabilized != tolerated && stabilized > asked:
-		return c, because("behavior", "%d asked for, from %d: the scaleDown window of %s holds %d", asked, current, rules.ScaleDown.StabilizationWindow, c.replicas)
+		return c.because("behavior", "%d asked for, from %d: the scaleDown window of %s holds %d", asked, current, rules.ScaleDown.StabilizationWindow, c.replicas)
 	case stabilized != tolerated:
-		return c, because("behavior", "%d asked for, from %d: the scaleUp window of %s holds %d", asked, current, rules.ScaleUp.StabilizationWindow, c.replicas)
+		return c.because("behavior", "%d asked for, from %d: the scaleUp window of %s holds %d", asked, current, rules.ScaleUp.StabilizationWindow, c.replicas)
 	case tolerated != asked:
-		return c, because("behavior", "%d asked for: within the tolerance of %d", asked, current)
+		return c.because("behavior", "%d asked for: within the tolerance of %d", asked, current)
 	}
-	return c, nil
+	return c
 }
 
 // tolerate returns the current replicas if the metric is within the tolerance of its direction,
@@ -140,9 +140,9 @@ func (in Input) changes(replicas int) []Change {
 // cooldown is the second part of step 9 of docs/decide.md, the step to zero: as in KEDA, it is
 // taken once cooldownPeriod has passed since the last active poll. The windows and policies of
 // behavior do not affect it.
-func (in Input) cooldown(c count) (count, []Reason) {
+func (in Input) cooldown(c count) count {
 	if c.active || in.Policy.MinReplicas > 0 {
-		return c, nil
+		return c
 	}
 	current, known := in.Memory.current()
 	idle := in.Now.Sub(in.Memory.LastActive)
@@ -153,15 +153,15 @@ func (in Input) cooldown(c count) (count, []Reason) {
 	case in.Memory.LastActive.IsZero():
 		c.replicas = 0
 		if known {
-			return c, because("cooldown", "no poll was ever active")
+			return c.because("cooldown", "no poll was ever active")
 		}
 	case idle >= in.Policy.Cooldown:
 		c.replicas = 0
-		return c, because("cooldown", "%s have passed since the last active poll", in.Policy.Cooldown)
+		return c.because("cooldown", "%s have passed since the last active poll", in.Policy.Cooldown)
 	default:
-		return c, because("cooldown", "zero after %s without an active poll, %s so far", in.Policy.Cooldown, idle.Round(time.Second))
+		return c.because("cooldown", "zero after %s without an active poll, %s so far", in.Policy.Cooldown, idle.Round(time.Second))
 	}
-	return c, nil
+	return c
 }
 
 // within returns a copy of the entries that are younger than window.

@@ -30,29 +30,28 @@ func Decide(in Input) Outcome {
 	m := in.measure()
 	next.Partitions = m.remembered
 	var c count
-	var t trail
 	switch {
 	case m.known:
 		next.Failures = 0
-		c = t.take(in.threshold(m))
+		c = in.threshold(m)
 		sized := in.size(m, c)
 		next.Arrival, next.DrainPerReplica, next.Sizing = sized.Arrival, sized.Capacity, sized.Memory
-		c = t.take(in.sizing(c, sized))
-		c = t.take(in.maxChangeAge(m, c))
-		c = t.take(in.maxLeasesPerReplica(m, c))
-		c = t.take(in.evenPartitions(m, c))
-		c = t.take(in.hotPartition(m, c))
-		c = t.take(in.throughput(m, c))
-		c = t.take(in.schedules(m, c))
-		c = t.take(in.incomplete(m, c))
+		c = in.sizing(c, sized)
+		c = in.maxChangeAge(m, c)
+		c = in.maxLeasesPerReplica(m, c)
+		c = in.evenPartitions(m, c)
+		c = in.hotPartition(m, c)
+		c = in.throughput(m, c)
+		c = in.schedules(m, c)
+		c = in.incomplete(m, c)
 	case in.Lag.Ahead():
 		next.Failures = 0
-		c = t.take(in.Memory.hold("ahead", "every position is ahead of the feed: no replica can help, and the last decision holds"))
-		c = t.take(in.schedules(m, c))
+		c = in.Memory.hold("ahead", "every position is ahead of the feed: no replica can help, and the last decision holds")
+		c = in.schedules(m, c)
 	default:
 		next.Failures++
-		c = t.take(in.failure(m, next.Failures))
-		c = t.take(in.schedules(m, c))
+		c = in.failure(m, next.Failures)
+		c = in.schedules(m, c)
 	}
 	if c.basis == nothing {
 		return Outcome{Memory: next}
@@ -61,19 +60,21 @@ func Decide(in Input) Outcome {
 	current, _ := in.Memory.current()
 	tolerated := in.tolerate(c, max(1, current), max(1, c.replicas))
 	next.Recommendations = in.recommendations(c, tolerated)
-	c = t.take(in.behavior(c, tolerated, next.Recommendations))
+	c = in.behavior(c, tolerated, next.Recommendations)
 	if c.active {
 		next.LastActive = in.Now
 	}
-	c = t.take(in.cooldown(c))
-	c = t.take(in.clamp(m, c, asked))
-	c = t.take(in.paused(c))
+	c = in.cooldown(c)
+	c = in.clamp(m, c, asked)
+	if in.Policy.Paused { // step 12: the decision is shown, and neither published nor remembered
+		c = c.because("paused", "shown only: nothing is published while the processor is paused")
+	}
 	if !in.Policy.Paused {
 		next.Replicas, next.Active, next.MetricValue = &c.replicas, c.active, c.metric
 		next.Asked = in.asked(c.replicas)
 		next.Changes = in.changes(c.replicas)
 	}
-	return Outcome{Decision: in.Memory.conclude(in.Now, c, t), Memory: next}
+	return Outcome{Decision: in.Memory.conclude(in.Now, c), Memory: next}
 }
 
 // count is the result of the steps so far. A step takes one and returns the next.
@@ -83,6 +84,7 @@ type count struct {
 	metric   int64 // metricValue: the capped lag, in transactions
 	active   bool  // whether the processor has work
 	basis    basis
+	reasons  []Reason // of the steps so far
 }
 
 // basis says how much of the measurement a count rests on.
@@ -118,24 +120,10 @@ func (c *count) raiseFor(u usage) bool {
 	return true
 }
 
-// trail is the reasons of the steps so far.
-type trail []Reason
-
-// take records the reasons of a step and returns its count. A reason without replicas gets those of
-// the count.
-func (t *trail) take(c count, why []Reason) count {
-	for _, r := range why {
-		if r.Replicas == 0 {
-			r.Replicas = c.replicas
-		}
-		*t = append(*t, r)
-	}
+// because adds a step's reason, with the replicas after it.
+func (c count) because(step, why string, args ...any) count {
+	c.reasons = append(c.reasons, Reason{Step: step, Replicas: c.replicas, Why: fmt.Sprintf(why, args...)})
 	return c
-}
-
-// because returns the single reason of a step.
-func because(step, why string, args ...any) []Reason {
-	return []Reason{{Step: step, Why: fmt.Sprintf(why, args...)}}
 }
 
 // current returns the last decision, and whether there was one.
@@ -149,34 +137,24 @@ func (m Memory) current() (int, bool) {
 // clamp is step 10 of docs/decide.md. It first caps the count at the number of partitions, but not
 // below the last decision while steps 7 and 8 refuse a scale-in. Then it applies minReplicaCount
 // and maxReplicaCount, which always hold. asked is the count after steps 1 to 8.
-func (in Input) clamp(m measurement, c count, asked int) (count, []Reason) {
-	var why []Reason
-	to := func(replicas int, format string, args ...any) {
-		c.replicas = replicas
-		why = append(why, Reason{Step: "clamp", Replicas: replicas, Why: fmt.Sprintf(format, args...)})
-	}
+func (in Input) clamp(m measurement, c count, asked int) count {
 	useful := m.partitions
 	if current, _ := in.Memory.current(); c.basis.refusesScaleIn() {
 		useful = max(useful, current)
 	}
 	if m.partitions > 0 && c.replicas > useful {
-		to(useful, "more replicas than %d partitions have nothing to do", m.partitions)
+		c.replicas = useful
+		c = c.because("clamp", "more replicas than %d partitions have nothing to do", m.partitions)
 	}
 	if limit := in.Policy.MaxReplicas; limit != nil && c.replicas > *limit {
-		to(*limit, "maxReplicaCount is %d", *limit)
+		c.replicas = *limit
+		c = c.because("clamp", "maxReplicaCount is %d", *limit)
 	}
 	if least := in.Policy.MinReplicas; c.replicas < least || c.replicas == least && asked < least {
-		to(least, "minReplicaCount is %d", least)
+		c.replicas = least
+		c = c.because("clamp", "minReplicaCount is %d", least)
 	}
-	return c, why
-}
-
-// paused is step 12 of docs/decide.md: the decision is shown and neither published nor remembered.
-func (in Input) paused(c count) (count, []Reason) {
-	if in.Policy.Paused {
-		return c, because("paused", "shown only: nothing is published while the processor is paused")
-	}
-	return c, nil
+	return c
 }
 
 // asked returns since when decisions ask for replicas, for [Memory]; zero if this one asks for
@@ -192,8 +170,8 @@ func (in Input) asked(replicas int) time.Time {
 }
 
 // conclude makes the Decision that follows the remembered one.
-func (m Memory) conclude(now time.Time, c count, t trail) *Decision {
-	d := &Decision{Time: now, Replicas: c.replicas, Previous: m.Replicas, Direction: None, Active: c.active, MetricValue: c.metric, Reasons: t}
+func (m Memory) conclude(now time.Time, c count) *Decision {
+	d := &Decision{Time: now, Replicas: c.replicas, Previous: m.Replicas, Direction: None, Active: c.active, MetricValue: c.metric, Reasons: c.reasons}
 	switch current, _ := m.current(); {
 	case c.replicas > current:
 		d.Direction = Out

@@ -45,32 +45,31 @@ func Group(now time.Time, members []Member, policy GroupPolicy, memory Memory) (
 			c.replicas, top = *m.Replicas, i
 		}
 	}
-	var t trail
 	switch {
 	case top < 0, undecided > 0 && memory.Replicas == nil && c.replicas == 0:
 		return nil, memory
 	case members[top].Held || members[top].Paused:
-		t.take(c, because("group", "%s holds its last decision, the highest of %d members", members[top].Processor, len(members)))
+		c = c.because("group", "%s holds its last decision, the highest of %d members", members[top].Processor, len(members))
 	default:
-		t.take(c, because("group", "%s asks for the most of %d members", members[top].Processor, len(members)))
+		c = c.because("group", "%s asks for the most of %d members", members[top].Processor, len(members))
 	}
 	if last := memory.Replicas; undecided > 0 && last != nil {
 		c.active = c.active || memory.Active
 		if c.replicas < *last {
 			c.replicas = *last
-			t.take(c, because("incomplete", "%d of %d members are unknown: no scale-in from %d", undecided, len(members), *last))
+			c = c.because("incomplete", "%d of %d members are unknown: no scale-in from %d", undecided, len(members), *last)
 		}
 	}
 	if limit := policy.MaxReplicas; limit != nil && c.replicas > *limit {
 		c.replicas = *limit
-		t.take(c, because("clamp", "maxReplicaCount of the group is %d", *limit))
+		c = c.because("clamp", "maxReplicaCount of the group is %d", *limit)
 	}
 	if c.replicas < policy.MinReplicas {
 		c.replicas = policy.MinReplicas
-		t.take(c, because("clamp", "minReplicaCount of the group is %d", policy.MinReplicas))
+		c = c.because("clamp", "minReplicaCount of the group is %d", policy.MinReplicas)
 	}
 	c.metric = int64(c.replicas)
-	d := memory.conclude(now, c, t)
+	d := memory.conclude(now, c)
 	memory.Replicas, memory.Active, memory.MetricValue = &c.replicas, c.active, c.metric
 	return d, memory
 }

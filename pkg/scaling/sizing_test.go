@@ -276,15 +276,15 @@ func TestSizing(t *testing.T) {
 	t.Run("a carried reading is no measurement", func(t *testing.T) {
 		t.Parallel()
 		w := learnt(t, sized())
-		before := w.memory.Sizing.Long
+		before := w.memory.Sizing.Short
 		w.plant.run(15 * time.Second)
 		l := w.measure(w.story.now.Add(15 * time.Second))
 		for i := range l.Partitions {
 			l.Partitions[i].Measured = w.story.now
 		}
 		w.story.poll(15*time.Second, func(time.Time) changefeed.ProcessorLag { return l })
-		if w.memory.Arrival != nil || w.memory.Sizing.Long != before {
-			t.Errorf("by a reading of an earlier tick %v arrive, and the mean is %v", w.memory.Arrival, w.memory.Sizing.Long)
+		if w.memory.Arrival != nil || w.memory.Sizing.Short != before {
+			t.Errorf("by a reading of an earlier tick %v arrive, and the mean is %v", w.memory.Arrival, w.memory.Sizing.Short)
 		}
 	})
 }

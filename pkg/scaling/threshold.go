@@ -16,7 +16,7 @@ import (
 // changeFeedLagThreshold per partition (or per partition with lag). The processor is active if the
 // lag is above the activation threshold or a status wakes it. Step 2: one replica per
 // changeFeedLagThreshold of metricValue, rounded up; 0 if the processor is inactive.
-func (in Input) threshold(m measurement) (count, []Reason) {
+func (in Input) threshold(m measurement) count {
 	policy := in.Policy
 	capBy, capped := m.partitions, "partitions"
 	if policy.LimitToPartitionsWithLag {
@@ -31,7 +31,7 @@ func (in Input) threshold(m measurement) (count, []Reason) {
 	woken := m.wake != "" || len(m.excluded) > 0
 	c.active = m.all > policy.Activation || woken
 	if !c.active {
-		return c, because("activation", "lag %d is not above the activation threshold %d", m.all, policy.Activation)
+		return c.because("activation", "lag %d is not above the activation threshold %d", m.all, policy.Activation)
 	}
 	capping := ""
 	if c.metric < m.pending {
@@ -41,14 +41,14 @@ func (in Input) threshold(m measurement) (count, []Reason) {
 		c.metric = max(c.metric, policy.Activation+1)
 	}
 	c.raiseFor(usage{float64(c.metric), float64(policy.Threshold)})
-	why := because("threshold", "lag %d at %d per replica%s", m.pending, policy.Threshold, capping)
+	c = c.because("threshold", "lag %d at %d per replica%s", m.pending, policy.Threshold, capping)
 	if len(m.excluded) > 0 {
-		why = append(why, because("excludeStalled", "a lag of %d is left out, since more replicas do not move it: %s", m.excludedLag, m.stalls())...)
+		c = c.because("excludeStalled", "a lag of %d is left out, since more replicas do not move it: %s", m.excludedLag, m.stalls())
 	}
 	if m.wake != "" {
-		why = append(why, because(string(m.wake), "%s", m.wakeReason())...)
+		c = c.because(string(m.wake), "%s", m.wakeReason())
 	}
-	return c, why
+	return c
 }
 
 // stalls names the partitions that are left out, by what makes them stand still.
@@ -90,12 +90,8 @@ func (m measurement) wakeReason() string {
 // them.
 func (in Input) size(m measurement, c count) sizing.Answer {
 	current, _ := in.Memory.current()
-	most := m.partitions
-	if limit := in.Policy.MaxReplicas; limit != nil {
-		most = min(most, *limit)
-	}
 	return sizing.Size(sizing.Input{
-		Now: in.Now, Lag: m.lag, Replicas: current, Owners: m.owners, MaxReplicas: most, Threshold: c.replicas, Capacity: in.Memory.DrainPerReplica,
+		Now: in.Now, Lag: m.lag, Replicas: current, Threshold: c.replicas, Capacity: in.Memory.DrainPerReplica,
 		CatchUpWithin: in.Policy.CatchUpWithin, Even: in.Policy.EvenPartitions, LeaseExpiration: in.Policy.Health.LeaseExpiration, Partial: m.gaps != "",
 		Memory: in.Memory.Sizing,
 	})
@@ -103,19 +99,19 @@ func (in Input) size(m measurement, c count) sizing.Answer {
 
 // sizing is step 3 of docs/decide.md: the count that the measured rates need. With SizingAuto it
 // replaces the count of step 2. With SizingThreshold and catchUpWithin it can only raise it.
-func (in Input) sizing(c count, a sizing.Answer) (count, []Reason) {
+func (in Input) sizing(c count, a sizing.Answer) count {
 	auto := in.Policy.Sizing == SizingAuto
 	switch {
 	case !c.active || !a.Known || !auto && in.Policy.CatchUpWithin <= 0:
-		return c, nil
+		return c
 	case !auto:
 		if c.raise(float64(a.Needed)) {
-			return c, because("catchUpWithin", "%s", a.Reasons[0].Why)
+			return c.because("catchUpWithin", "%s", a.Reasons[0].Why)
 		}
-		return c, nil
+		return c
 	}
-	c.replicas, c.usage = a.Replicas, usage{float64(a.Replicas), 1}
-	return c, a.Reasons
+	c.replicas, c.usage, c.reasons = a.Replicas, usage{float64(a.Replicas), 1}, append(c.reasons, a.Reasons...)
+	return c
 }
 
 // ageTolerance is the fraction by which the age may exceed its limit before step 4 acts.
@@ -125,8 +121,7 @@ const ageTolerance = 0.1
 // limit by more than ageTolerance, it raises the replicas to live owners (at least 1) times age /
 // limit, rounded up, as the HPA multiplies its pods by the ratio of a metric to its target. The
 // limits are maxChangeAge and half of the retention, beyond which changes are lost.
-func (in Input) maxChangeAge(m measurement, c count) (count, []Reason) {
-	var why []Reason
+func (in Input) maxChangeAge(m measurement, c count) count {
 	for _, l := range []struct {
 		limit      time.Duration
 		step, what string
@@ -145,29 +140,27 @@ func (in Input) maxChangeAge(m measurement, c count) (count, []Reason) {
 			if owners > 1 {
 				live = fmt.Sprintf("%d owners are live", owners)
 			}
-			reason := because(l.step, "the oldest change is %d s old, %s is %s, and %s", *m.age, l.what, l.limit, live)
-			reason[0].Replicas = c.replicas
-			why = append(why, reason...)
+			c = c.because(l.step, "the oldest change is %d s old, %s is %s, and %s", *m.age, l.what, l.limit, live)
 		}
 	}
-	return c, why
+	return c
 }
 
 // maxLeasesPerReplica is step 5 of docs/decide.md: while changes are pending, it raises the
 // replicas until none has more than maxLeasesPerReplica leases. maxActiveLeasesPerReplica of KEDA
 // 2.22's azure-cosmosdb scaler does the same, but only for leases with lag. metricValue is raised
 // accordingly.
-func (in Input) maxLeasesPerReplica(m measurement, c count) (count, []Reason) {
+func (in Input) maxLeasesPerReplica(m measurement, c count) count {
 	most := in.Policy.MaxLeasesPerReplica
 	if most <= 0 || !c.active || m.lagging == 0 {
-		return c, nil
+		return c
 	}
 	needed := (m.partitions + most - 1) / most
 	c.metric = max(c.metric, int64(needed)*in.Policy.Threshold)
 	if c.raise(float64(needed)) {
-		return c, because("maxLeasesPerReplica", "%d leases at %d per replica", m.partitions, most)
+		return c.because("maxLeasesPerReplica", "%d leases at %d per replica", m.partitions, most)
 	}
-	return c, nil
+	return c
 }
 
 // evenPartitions is step 5 of docs/decide.md: it raises the replicas to the next count that divides
@@ -175,33 +168,33 @@ func (in Input) maxLeasesPerReplica(m measurement, c count) (count, []Reason) {
 // replica with the most partitions determines when the lag is drained, and the others cannot take
 // work from it. metricValue is raised accordingly, so that a scaler that reads it gets the same
 // count.
-func (in Input) evenPartitions(m measurement, c count) (count, []Reason) {
+func (in Input) evenPartitions(m measurement, c count) count {
 	if !in.Policy.EvenPartitions || !c.active {
-		return c, nil
+		return c
 	}
 	asked := int(math.Ceil(float64(c.metric) / float64(in.Policy.Threshold)))
 	c.metric = int64(even(asked, m.partitions)) * in.Policy.Threshold
 	if n := even(c.replicas, m.partitions); c.raise(float64(n)) {
-		return c, because("evenPartitions", "every replica owns %d of %d partitions", m.partitions/n, m.partitions)
+		return c.because("evenPartitions", "every replica owns %d of %d partitions", m.partitions/n, m.partitions)
 	}
-	return c, nil
+	return c
 }
 
 // hotPartition is step 5 of docs/decide.md, if limitToPartitionsWithLag is set: it caps the
 // replicas at the number of partitions with lag, unknown ones included, but at least at 1. One
 // partition is read by one replica at a time, so more replicas would be idle. As in KEDA, this cap
 // comes after the even count.
-func (in Input) hotPartition(m measurement, c count) (count, []Reason) {
+func (in Input) hotPartition(m measurement, c count) count {
 	if !in.Policy.LimitToPartitionsWithLag || !c.active {
-		return c, nil
+		return c
 	}
 	able := max(1, m.lagging+m.unknown)
 	c.metric = min(c.metric, int64(able)*in.Policy.Threshold)
 	if c.replicas <= able {
-		return c, nil
+		return c
 	}
 	c.replicas, c.usage = able, usage{float64(able), 1}
-	return c, because("hotPartition", "more replicas than %d partitions with a backlog cannot help it", able)
+	return c.because("hotPartition", "more replicas than %d partitions with a backlog cannot help it", able)
 }
 
 // even returns the smallest count from n up that divides the number of partitions; n itself if n
@@ -218,23 +211,23 @@ func even(n, partitions int) int {
 // throughput is step 5 of docs/decide.md: it refuses a scale-out while a container is at its limit
 // and the lag does not fall, since more replicas would share the same throttled request units. It
 // never scales in. It lets a processor wake from zero, and schedules raise the count.
-func (in Input) throughput(m measurement, c count) (count, []Reason) {
+func (in Input) throughput(m measurement, c count) count {
 	current, known := in.Memory.current()
 	if in.Limit == nil || !known || current == 0 || !c.active || in.Limit.LagBefore == nil || m.all < *in.Limit.LagBefore {
-		return c, nil
+		return c
 	}
 	c.metric = min(c.metric, int64(current)*in.Policy.Threshold)
 	if c.replicas <= current {
-		return c, nil
+		return c
 	}
 	c.replicas, c.usage = current, usage{float64(current), 1}
-	return c, because("throughput", "container %s is at its limit of %d RU/s, and the lag does not fall (%d, and %d before): more replicas would be throttled",
+	return c.because("throughput", "container %s is at its limit of %d RU/s, and the lag does not fall (%d, and %d before): more replicas would be throttled",
 		in.Limit.Container, in.Limit.RUPerSecond, m.all, *in.Limit.LagBefore)
 }
 
 // schedules is step 6 of docs/decide.md: it raises the replicas to the highest minimum among the
 // open windows. As in KEDA, an open window keeps the processor active.
-func (in Input) schedules(m measurement, c count) (count, []Reason) {
+func (in Input) schedules(m measurement, c count) count {
 	var open *Schedule
 	for i := range in.Policy.Schedules {
 		if window := &in.Policy.Schedules[i]; window.Open(in.Now) && (open == nil || window.DesiredReplicas > open.DesiredReplicas) {
@@ -242,7 +235,7 @@ func (in Input) schedules(m measurement, c count) (count, []Reason) {
 		}
 	}
 	if open == nil || open.DesiredReplicas == 0 || c.basis == nothing {
-		return c, nil
+		return c
 	}
 	c.active = true
 	floor, divides := open.DesiredReplicas, ""
@@ -255,9 +248,9 @@ func (in Input) schedules(m measurement, c count) (count, []Reason) {
 		c.basis = partial // an open window is known without a measurement
 	}
 	if c.raise(float64(floor)) {
-		return c, because("schedules", "a window is open that asks for at least %d%s", open.DesiredReplicas, divides)
+		return c.because("schedules", "a window is open that asks for at least %d%s", open.DesiredReplicas, divides)
 	}
-	return c, nil
+	return c
 }
 
 // Open reports whether the window is open at t: its next end comes before its next start, both

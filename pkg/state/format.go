@@ -145,8 +145,8 @@ func restated(p, by health.Progress) health.Progress {
 // that a row has room for more leases.
 func (l *line) follow(f sizing.Partition, at time.Time) {
 	f.Arrival = rounded(f.Arrival)
-	if p := l.stated(at); f.Time.Equal(at) && f.Session == p.SessionLSN && f.Checkpoint == p.CheckpointLSN && f.Owner == p.Owner {
-		f.Time, f.Session, f.Checkpoint, f.Owner = time.Time{}, 0, 0, ""
+	if p := l.stated(at); f.Time.Equal(at) && f.Session == p.SessionLSN && f.Checkpoint == p.CheckpointLSN {
+		f.Time, f.Session, f.Checkpoint = time.Time{}, 0, 0
 	}
 	l.Flow = &f
 }
@@ -155,7 +155,7 @@ func (l *line) follow(f sizing.Partition, at time.Time) {
 func (l *line) flow(at time.Time) sizing.Partition {
 	f := *l.Flow
 	if p := l.stated(at); f.Time.IsZero() {
-		f.Time, f.Session, f.Checkpoint, f.Owner = at, p.SessionLSN, p.CheckpointLSN, p.Owner
+		f.Time, f.Session, f.Checkpoint = at, p.SessionLSN, p.CheckpointLSN
 	}
 	return f
 }

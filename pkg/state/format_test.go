@@ -44,7 +44,7 @@ func remembered(leases int) state.State {
 			continue
 		}
 		s.Health[p.Lease] = g
-		s.Memory.Sizing.Partitions[p.Lease] = sizing.Partition{Time: at, Known: true, Arrival: 1.25, Session: *p.SessionLSN, Checkpoint: *p.CheckpointLSN, Owner: p.Owner}
+		s.Memory.Sizing.Partitions[p.Lease] = sizing.Partition{Time: at, Known: true, Arrival: 1.25, Session: *p.SessionLSN, Checkpoint: *p.CheckpointLSN}
 	}
 	if leases == 0 {
 		s.Memory.Sizing.Partitions = nil

@@ -1,6 +1,8 @@
 package sizing
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -11,83 +13,76 @@ import (
 // load is the work of one partition, with its memory.
 type load struct {
 	Partition
-	lease, owner string  // a live owner; "" = none
-	excluded     bool    // it asks for no replica
-	rate         float64 // LSNs per second that arrived since the last measurement; -1 = unknown
-	came, moved  int64   // LSNs since then: that arrived, and that the position moved
-	backlog      float64 // LSNs that are older than an owner that keeps up would leave them
-	waited       bool    // its oldest change is older than that
+	of          *changefeed.Partition
+	owner       string   // live; "" = none
+	rate        *float64 // LSNs per second that arrived since the last measurement; nil = unknown
+	came, moved int64    // LSNs since then: that arrived, and that the position moved
+	backlog     float64  // LSNs that are older than an owner that keeps up would leave them
+	waited      bool     // its oldest change is older than that
 }
 
-// loads measures each partition and updates the means of arrivals. It returns LSNs that arrived per
-// second since the last poll, over all partitions; nil if that is unknown.
-func (in Input) loads(m *Memory) ([]load, *float64) {
-	loads := make([]load, len(in.Lag.Partitions))
-	m.Partitions = nil // nil, as it is after it was stored as JSON
-	if len(loads) > 0 {
-		m.Partitions = make(map[string]Partition, len(loads))
-	}
-	usual, known, told := 0.0, 0.0, false
+// loads measures each partition and updates the means of arrivals. It also returns LSNs that
+// arrived per second since the last poll, over all partitions: those that were measured (nil if
+// none was), and with the expected value of the others.
+func (in Input) loads(m *Memory) (loads []load, arrived *float64, latest float64) {
+	loads = make([]load, len(in.Lag.Partitions))
+	m.Partitions = make(map[string]Partition, len(loads))
+	usual, known := 0.0, 0.0
 	for i := range loads {
 		p, l := &in.Lag.Partitions[i], &loads[i]
-		*l = load{Partition: in.Memory.Partitions[p.Lease], lease: p.Lease, rate: -1}
-		l.excluded = p.Stuck || p.Wakes() == changefeed.StatusUncheckpointed
+		*l = load{Partition: in.Memory.Partitions[p.Lease], of: p}
 		if p.Live(in.Now, in.LeaseExpiration) {
 			l.owner = p.Owner
 		}
 		if p.Lag != nil && !p.Carried() && p.SessionLSN != nil {
-			l.read(p, in.Lag.Time)
+			l.read(in.Lag.Time)
 		}
 		if m.Partitions[p.Lease] = l.Partition; l.Known {
 			usual, known = usual+l.Arrival, known+1
 		}
-		told = told || l.rate >= 0
 	}
-	arrived, latest := 0.0, 0.0 // measured; with the expected value of the partitions that were not
 	for i := range loads {
-		p, l := &in.Lag.Partitions[i], &loads[i]
+		l := &loads[i]
 		if !l.Known && known > 0 {
 			l.Arrival = usual / known
 		}
-		if l.rate >= 0 {
-			arrived, latest = arrived+l.rate, latest+l.rate
-		} else {
+		if l.rate == nil {
 			latest += l.Arrival
+		} else {
+			latest += *l.rate
+			arrived = new(*cmp.Or(arrived, new(0.0)) + *l.rate)
 		}
 		// With long batches, a change waits for up to two of them even if the owner keeps up.
 		keepsUp := patience.Seconds() + 2*l.Batch
-		if l.waited = p.Lag != nil && p.Age != nil && float64(*p.Age) >= keepsUp; l.waited {
-			l.backlog = max(0, float64(*p.Lag)-2*keepsUp*l.Arrival)
+		if l.waited = l.of.Lag != nil && l.of.Age != nil && float64(*l.of.Age) >= keepsUp; l.waited {
+			l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
 		}
 	}
-	if !told {
-		return loads, nil
+	if arrived != nil {
+		m.Short, m.Known = mean(m.Short, m.Known, latest, in.Lag.Time.Sub(m.Time), window), true
 	}
-	span := in.Lag.Time.Sub(m.Time)
-	m.Short, m.Long = mean(m.Short, m.Known, latest, span, window), mean(m.Long, m.Known, latest, span, longMean)
-	m.Latest, m.Known = latest, true
-	return loads, &arrived
+	return loads, arrived, latest
 }
 
 // read updates the memory of the partition from a measurement.
 //
 // A batch takes every change that waits, up to its size. So a move of the position that stays below
 // the head of the poll before the last move shows that a full batch left changes behind.
-func (l *load) read(p *changefeed.Partition, now time.Time) {
-	last := l.Partition
+func (l *load) read(now time.Time) {
+	p, last := l.of, l.Partition
 	span := now.Sub(last.Time)
 	again := !last.Time.IsZero() && span > 0
 	if again {
 		l.came = max(0, *p.SessionLSN-last.Session)
-		l.rate = float64(l.came) / span.Seconds()
-		l.Arrival, l.Known = mean(last.Arrival, last.Known, l.rate, span, longMean), true
+		l.rate = new(float64(l.came) / span.Seconds())
+		l.Arrival, l.Known = mean(last.Arrival, last.Known, *l.rate, span, longMean), true
 	}
-	l.Time, l.Session, l.Owner = now, *p.SessionLSN, l.owner
+	l.Time, l.Session = now, *p.SessionLSN
 	if p.CheckpointLSN == nil {
 		return
 	}
 	l.Checkpoint = *p.CheckpointLSN
-	if again && last.Checkpoint > 0 && l.owner == last.Owner {
+	if again && last.Checkpoint > 0 {
 		l.moved = max(0, l.Checkpoint-last.Checkpoint)
 	}
 	switch {
@@ -113,56 +108,61 @@ func (l *load) read(p *changefeed.Partition, now time.Time) {
 // counts in full only if a batch was full, or if the owners processed clearly more or less than
 // arrived.
 func (in Input) capacity(m *Memory, loads []load) float64 {
-	now := make(map[string]Owner) // each owner's work since the last poll
-	left, done := make(map[string]bool), 0.0
+	polled := make(map[string]Owner) // each owner's work since the last poll
+	left, done, working := make(map[string]bool), 0.0, 0.0
 	for i := range loads {
 		l := &loads[i]
 		if l.owner == "" {
 			continue
 		}
-		o := now[l.owner]
+		o := polled[l.owner]
 		o.Leases, o.Done, o.Came, o.Behind = o.Leases+1, o.Done+l.moved, o.Came+l.came, o.Behind || l.Behind || l.waited
 		if l.moved > 0 {
 			o.Moves++
 		}
-		now[l.owner], done, left[l.owner] = o, done+float64(l.moved), left[l.owner] || l.Behind
+		polled[l.owner], done, left[l.owner] = o, done+float64(l.moved), left[l.owner] || l.Behind
 	}
-	if m.Owners = nil; len(now) > 0 { // nil, as it is after it was stored as JSON
-		m.Owners = make(map[string]Owner, len(now))
-	}
-	// full windows; the sum of those that may be behind; owners that work
-	full, all, working := make(map[string]Owner), Owner{}, 0.0
-	for name, o := range now {
+	m.Owners = make(map[string]Owner, len(polled))
+	full, all := make(map[string]Owner), Owner{} // full windows; the sum of those that may be behind
+	for name, o := range polled {
 		if o.Moves > 0 {
 			working++
 		}
 		next, w := in.Memory.Owners[name].add(in.Lag.Time, o)
-		if m.Owners[name] = next; w.Since.IsZero() {
-			continue
+		if m.Owners[name] = next; !w.Since.IsZero() {
+			full[name] = w
 		}
-		if full[name] = w; w.Behind {
+		if w.Behind {
 			all.Done, all.Came, all.Moves, all.Leases = all.Done+w.Done, all.Came+w.Came, all.Moves+w.Moves, all.Leases+w.Leases
 		}
 	}
-	var exact []float64
-	bound := 0.0
-	for name, w := range full {
+	seen, bound, proofs := 0.0, 0.0, 0.0
+	for _, name := range slices.Sorted(maps.Keys(full)) { // so that the sum does not depend on the order of a map
+		w := full[name]
 		rate := float64(w.Done) / in.Lag.Time.Sub(w.Since).Seconds()
 		if w.Behind && (left[name] || all.differs()) {
-			exact = append(exact, rate)
+			seen, proofs = seen+rate, proofs+1
 		} else {
-			// the window may contain one batch too many
-			bound = max(bound, rate*(1-1/float64(w.Moves)))
+			bound = max(bound, rate*(1-1/float64(w.Moves))) // the window may contain one batch too many
 		}
 	}
-	span := in.Lag.Time.Sub(m.Time)
-	if !m.Time.IsZero() && span > 0 {
+	if span := in.Lag.Time.Sub(m.Time); !m.Time.IsZero() && span > 0 {
 		m.Done = mean(m.Done, true, done/span.Seconds(), span, window)
 		if in.Capacity == 0 && bound == 0 && working > 0 {
 			bound = done / span.Seconds() / working // until a window is full
 		}
 	}
-	return in.learn(m, exact, bound)
+	capacity := in.Capacity
+	if proofs > 0 {
+		if capacity += follow * (seen/proofs - capacity); in.Now.Sub(m.ProvenAt) >= provenFor {
+			capacity = seen / proofs
+		}
+		m.ProvenAt = in.Now
+	}
+	if in.Capacity == 0 {
+		return max(capacity, bound)
+	}
+	return capacity + follow*max(0, bound-capacity)
 }
 
 // add adds an owner's work since the last poll to its window. It returns the open window and, if it
@@ -184,34 +184,10 @@ func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
 }
 
 // differs reports whether owners processed more or less than arrived, by more than chance and the
-// batches at both ends of a window explain.
+// batches at both ends of a window explain. One test of each owner would find chance too often.
 func (w Owner) differs() bool {
 	off := math.Abs(float64(w.Done - w.Came))
 	return off > chance*math.Sqrt(float64(w.Done+w.Came)) && off > chance*float64(w.Done)*math.Sqrt(float64(w.Leases))/float64(w.Moves)
-}
-
-// learn updates the capacity from the windows that this poll closed.
-func (in Input) learn(m *Memory, exact []float64, bound float64) float64 {
-	capacity, seen := in.Capacity, 0.0
-	slices.Sort(exact) // so that the sum does not depend on the order of a map
-	for _, rate := range exact {
-		seen += rate / float64(len(exact))
-	}
-	if len(exact) > 0 {
-		if capacity += follow * (seen - capacity); !m.proven(in.Now) {
-			capacity = seen
-		}
-		m.ProvenAt = in.Now
-	}
-	if in.Capacity == 0 {
-		return max(capacity, bound)
-	}
-	return capacity + follow*max(0, bound-capacity)
-}
-
-// proven reports whether an owner was recently seen to work at its full rate.
-func (m *Memory) proven(now time.Time) bool {
-	return !m.ProvenAt.IsZero() && now.Sub(m.ProvenAt) < provenFor
 }
 
 // mean updates an exponential mean. The first value counts in full.

@@ -5,23 +5,16 @@ import "time"
 // Memory is the input that an Answer leaves for the next one. It is stored as JSON. Rates are in
 // LSNs per second.
 type Memory struct {
-	Began time.Time `json:"began,omitzero"`  // time of the first measurement
-	Time  time.Time `json:"time,omitzero"`   // time of the last measurement
-	Known bool      `json:"known,omitempty"` // arrivals were measured at least once
-	// arrivals between the last two polls, over all partitions
-	Latest float64 `json:"latest,omitempty"`
-	Short  float64 `json:"short,omitempty"` // their mean over 45 s
-	Long   float64 `json:"long,omitempty"`  // their mean over 4 minutes
-	// when an owner was last seen to work at its full rate
-	ProvenAt time.Time `json:"provenAt,omitzero"`
-	// processed by all live owners together, mean over 45 s
-	Done float64 `json:"done,omitempty"`
-	// since when fewer replicas are enough; zero = they are not
-	Enough time.Time `json:"enough,omitzero"`
-	// the last one whose effect is not known yet
-	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`
-	Owners     map[string]Owner     `json:"owners,omitempty"`     // by name, live ones only
-	Partitions map[string]Partition `json:"partitions,omitempty"` // by lease token
+	Time     time.Time `json:"time,omitzero"`     // time of the last measurement
+	Known    bool      `json:"known,omitempty"`   // arrivals were measured at least once
+	Short    float64   `json:"short,omitempty"`   // arrivals over all partitions, mean over 45 s
+	Done     float64   `json:"done,omitempty"`    // processed by all live owners together, mean over 45 s
+	ProvenAt time.Time `json:"provenAt,omitzero"` // when an owner was last seen to work at its full rate
+	Enough   time.Time `json:"enough,omitzero"`   // since when fewer replicas are enough; zero = they are not
+	ScaleOut ScaleOut  `json:"scaleOut,omitzero"` // the last one whose effect is not known yet
+
+	Owners     map[string]Owner     `json:"owners,omitzero"`     // by name, live ones only
+	Partitions map[string]Partition `json:"partitions,omitzero"` // by lease token
 }
 
 // Partition is the memory of one partition.
@@ -31,15 +24,10 @@ type Partition struct {
 	Arrival    float64   `json:"arrival,omitempty"`    // mean over 4 minutes
 	Session    int64     `json:"session,omitempty"`    // newest LSN at the last measurement
 	Checkpoint int64     `json:"checkpoint,omitempty"` // LSN up to which changes were processed
-	// newest LSN at the poll before the position last moved
-	Head int64 `json:"head,omitempty"`
-	// the last batch left changes that were there when it began
-	Behind bool `json:"behind,omitempty"`
-	// first poll that found changes pending at this position; zero = nothing is pending
-	Waits time.Time `json:"pending,omitzero"`
-	// duration of the last batch, in seconds; 0 = shorter than the time between two polls
-	Batch float64 `json:"batch,omitempty"`
-	Owner string  `json:"owner,omitempty"` // live; "" = none
+	Head       int64     `json:"head,omitempty"`       // newest LSN at the poll before the position last moved
+	Behind     bool      `json:"behind,omitempty"`     // the last batch left changes that were there when it began
+	Waits      time.Time `json:"pending,omitzero"`     // first poll that found changes pending at this position; zero = nothing is
+	Batch      float64   `json:"batch,omitempty"`      // seconds of the last batch; 0 = less than between two polls
 }
 
 // Owner is a window of a live owner: its work between two moves of its positions.
@@ -49,17 +37,14 @@ type Owner struct {
 	Came   int64     `json:"came,omitempty"`   // LSNs that arrived in its partitions
 	Moves  int       `json:"moves,omitempty"`  // of its positions
 	Leases int       `json:"leases,omitempty"` // that it owned during the whole window
-	// behind at each poll, judged by ages and batches; false = at none
-	Behind bool `json:"behind,omitempty"`
+	Behind bool      `json:"behind,omitempty"` // at each poll, judged by ages and batches; false = at none
 }
 
 // ScaleOut is a scale-out whose effect is still measured. If all replicas share a limit, such as a
 // database, more of them do not help.
 type ScaleOut struct {
-	At   time.Time `json:"at,omitzero"`    // when it was decided; zero = none
-	From int       `json:"from,omitempty"` // replicas before
-	To   int       `json:"to,omitempty"`   // replicas asked for
-	Rate float64   `json:"rate,omitempty"` // processed by all owners before, in LSNs per second
-	// until when it is not repeated; zero = it helped, or is not judged yet
-	Until time.Time `json:"until,omitzero"`
+	At    time.Time `json:"at,omitzero"`    // when it was decided; zero = none
+	From  int       `json:"from,omitempty"` // replicas before
+	Rate  float64   `json:"rate,omitempty"` // processed by all owners before, in LSNs per second
+	Until time.Time `json:"until,omitzero"` // until when it is not repeated; zero = it helped, or is not judged yet
 }

@@ -68,7 +68,7 @@ func full(processor string, partitions int) state.State {
 			SessionLSN: session, CheckpointLSN: checkpoint, Lag: &lag, Pending: lag > 0,
 		}
 		full.Memory.Sizing.Partitions[measured.Lease] = sizing.Partition{
-			Time: polled(), Known: true, Arrival: float64(random.IntN(1000)) / 4, Session: session, Checkpoint: checkpoint, Owner: measured.Owner,
+			Time: polled(), Known: true, Arrival: float64(random.IntN(1000)) / 4, Session: session, Checkpoint: checkpoint,
 		}
 	}
 	return full
