@@ -26,7 +26,7 @@ const (
 	provenFor   = time.Hour        // how long a measured capacity counts: handlers and databases change within hours
 	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
 	worth       = 0.2              // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
-	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in without a proven capacity: it may be too low
+	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in while the capacity is not proven: it may be too low
 	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	chance      = 2.5              // standard deviations above which a difference is not chance: one in 80 still is
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
@@ -71,6 +71,9 @@ type Reason struct {
 // deterministic and does not change its Input.
 func Size(in Input) Answer {
 	m := in.Memory
+	if m.Began.IsZero() {
+		m.Began = in.Now
+	}
 	loads, arrival, latest := in.loads(&m)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
 	m.Time = in.Lag.Time
@@ -168,8 +171,9 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	for in.Even && least > a.Replicas && len(in.Lag.Partitions)%least != 0 {
 		least-- // evenPartitions would raise it again
 	}
-	if !proven && a.Replicas < least {
-		a.ask(least, "sizing", "what a replica does is not proven: a scale-in leaves two thirds")
+	// after an upgrade, or without a State, nothing is known of how the load varies
+	if (!proven || in.Now.Sub(m.Began) < provenFor) && a.Replicas < least {
+		a.ask(least, "sizing", "what a replica does is not proven for an hour yet: a scale-in leaves two thirds")
 	}
 	in.notEffective(a, m, d)
 }
