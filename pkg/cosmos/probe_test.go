@@ -129,3 +129,16 @@ func TestAProbeThatIsNotAnsweredIsNoRefusal(t *testing.T) {
 		}
 	}
 }
+
+// TestAContainerMayBeCalledDocs: the path of its description ends as that of a list of documents does.
+func TestAContainerMayBeCalledDocs(t *testing.T) {
+	t.Parallel()
+	server := start(t, cosmosfake.Options{})
+	testworld.Must(t, server.CreateContainer("shop", cosmosfake.ContainerSpec{ID: "docs", PartitionKey: []string{"/id"}}))
+	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
+	docs := cosmos.Container{Database: "shop", ID: "docs"}
+	if d, _, err := a.Describe(t.Context(), docs); err != nil || d.ID != "docs" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	testworld.Must(t, glance(t.Context(), a, docs))
+}
