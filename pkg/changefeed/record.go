@@ -46,9 +46,7 @@ func (l *Record) Key() string { return cmp.Or(l.text("partitionKey"), l.ID) }
 
 // Copy is a record whose changes leave this one as it is.
 func (l *Record) Copy() *Record {
-	next := *l
-	next.fields = maps.Clone(l.fields)
-	return &next
+	return &Record{l.Lease, maps.Clone(l.fields), l.ETag}
 }
 
 // set sets a field. The values are texts, numbers and ranges, which always have a JSON form.

@@ -34,8 +34,7 @@ type javaPosition struct {
 	Range *Range  `json:"range"`
 }
 
-// parseState unwraps a continuation; wrapped is false if it is not one of Java's and so is an
-// ETag.
+// parseState unwraps a continuation of Java's; wrapped is false if it is an ETag as it stands.
 func parseState(continuation string) (state javaState, wrapped bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(continuation, "="))
 	if err != nil || !bytes.HasPrefix(raw, []byte("{")) {

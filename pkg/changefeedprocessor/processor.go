@@ -223,8 +223,8 @@ func (h *host) balance(first bool) {
 			h.take(l)
 		}
 	}
-	rule := changefeed.Balance{Host: h.Instance, Expiration: h.ExpirationInterval, Min: h.MinLeases, Max: h.MaxLeases}
-	wanted, stealing := rule.Take(all, time.Now())
+	rule := balance{host: h.Instance, expiration: h.ExpirationInterval, min: h.MinLeases, max: h.MaxLeases}
+	wanted, stealing := rule.take(all, time.Now())
 	for _, l := range wanted {
 		if stealing && first || h.take(l) && stealing {
 			return

@@ -1,4 +1,4 @@
-package changefeed_test
+package changefeedprocessor
 
 import (
 	"slices"
@@ -46,7 +46,7 @@ func TestAHostTakesItsShare(t *testing.T) {
 				}
 			}
 			var got []string
-			wanted, stealing := changefeed.Balance{Host: "a", Expiration: expiration, Min: c.least, Max: c.most}.Take(all, now)
+			wanted, stealing := balance{host: "a", expiration: expiration, min: c.least, max: c.most}.take(all, now)
 			if stealing {
 				wanted = wanted[:min(1, len(wanted))]
 			}

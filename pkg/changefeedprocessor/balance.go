@@ -1,38 +1,40 @@
-package changefeed
+package changefeedprocessor
 
 import (
 	"hash/fnv"
 	"slices"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// Balance is the rule by which a host shares leases with others, as .NET computes it
+// balance is the rule by which a host shares leases with others, as .NET computes it
 // (EqualPartitionsBalancingStrategy.cs).
-type Balance struct {
-	Host       string        // its name
-	Expiration time.Duration // after which a lease that was not renewed is free
-	Min, Max   int           // leases that the host wants; 0 = no bound
+type balance struct {
+	host       string        // its name
+	expiration time.Duration // after which a lease that was not renewed is free
+	min, max   int           // leases that the host wants; 0 = no bound
 }
 
-// Take says which leases the host should acquire: free ones up to its share, the leases divided by the hosts
+// take says which leases the host should acquire: free ones up to its share, the leases divided by the hosts
 // that own some, rounded up. If none is free, stealing is true: wanted are leases of the host that has most,
 // of which the host should take one. Otherwise two hosts might take from each other for ever.
-func (b Balance) Take(all []*Record, now time.Time) (wanted []*Record, stealing bool) {
-	var free []*Record
-	hosts := map[string]int{b.Host: 0} // with how many leases each has
+func (b balance) take(all []*changefeed.Record, now time.Time) (wanted []*changefeed.Record, stealing bool) {
+	var free []*changefeed.Record
+	hosts := map[string]int{b.host: 0} // with how many leases each has
 	for _, l := range all {
-		if l.Expired(now, b.Expiration) {
+		if l.Expired(now, b.expiration) {
 			free = append(free, l)
 		} else {
 			hosts[l.Owner]++
 		}
 	}
 	target := max(1, (len(all)+len(hosts)-1)/len(hosts))
-	if b.Max > 0 {
-		target = min(target, b.Max)
+	if b.max > 0 {
+		target = min(target, b.max)
 	}
-	target = max(target, b.Min)
-	switch needed := target - hosts[b.Host]; {
+	target = max(target, b.min)
+	switch needed := target - hosts[b.host]; {
 	case needed <= 0:
 		return nil, false
 	case len(free) > 0:
@@ -45,8 +47,8 @@ func (b Balance) Take(all []*Record, now time.Time) (wanted []*Record, stealing 
 // victims are the leases of the host that has most, if it has more than are spared. .NET takes the first
 // of them. Here the name of this host decides which comes first, so that hosts that look at the same
 // moment seldom want the same one.
-func (b Balance) victims(all []*Record, hosts map[string]int, spared int) []*Record {
-	richest := b.Host
+func (b balance) victims(all []*changefeed.Record, hosts map[string]int, spared int) []*changefeed.Record {
+	richest := b.host
 	for host, leases := range hosts {
 		if leases > hosts[richest] || leases == hosts[richest] && host > richest {
 			richest = host
@@ -55,9 +57,9 @@ func (b Balance) victims(all []*Record, hosts map[string]int, spared int) []*Rec
 	if hosts[richest] <= spared {
 		return nil
 	}
-	theirs := slices.DeleteFunc(slices.Clone(all), func(l *Record) bool { return l.Owner != richest })
+	theirs := slices.DeleteFunc(slices.Clone(all), func(l *changefeed.Record) bool { return l.Owner != richest })
 	name := fnv.New32a()
-	_, _ = name.Write([]byte(b.Host)) // never fails
+	_, _ = name.Write([]byte(b.host)) // never fails
 	at := int(name.Sum32() % uint32(len(theirs)))
 	return slices.Concat(theirs[at:], theirs[:at])
 }
