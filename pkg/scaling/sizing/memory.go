@@ -6,7 +6,7 @@ import "time"
 // LSNs per second.
 type Memory struct {
 	Time     time.Time `json:"time,omitzero"`     // time of the last measurement
-	Began    time.Time `json:"began,omitzero"`    // time of the first
+	Began    time.Time `json:"began,omitzero"`    // time of the first, which is new after an upgrade or without a State
 	Known    bool      `json:"known,omitempty"`   // arrivals were measured at least once
 	Short    float64   `json:"short,omitempty"`   // arrivals over all partitions, mean over 45 s
 	Done     float64   `json:"done,omitempty"`    // processed by all live owners together, mean over 45 s

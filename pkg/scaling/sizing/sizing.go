@@ -71,9 +71,7 @@ type Reason struct {
 // deterministic and does not change its Input.
 func Size(in Input) Answer {
 	m := in.Memory
-	if m.Began.IsZero() {
-		m.Began = in.Now
-	}
+	m.Began = cmp.Or(m.Began, in.Now)
 	loads, arrival, latest := in.loads(&m)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
 	m.Time = in.Lag.Time
@@ -171,7 +169,6 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	for in.Even && least > a.Replicas && len(in.Lag.Partitions)%least != 0 {
 		least-- // evenPartitions would raise it again
 	}
-	// after an upgrade, or without a State, nothing is known of how the load varies
 	if (!proven || in.Now.Sub(m.Began) < provenFor) && a.Replicas < least {
 		a.ask(least, "sizing", "what a replica does is not proven for an hour yet: a scale-in leaves two thirds")
 	}
