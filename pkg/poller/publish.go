@@ -77,7 +77,7 @@ func (t *tick) send(ctx context.Context, e state.Event) error {
 	err := errNotTried
 	t.queue.do(func() {
 		if !t.mute.Load() {
-			defer t.took.Wait("the queue")()
+			defer waits(&t.took, "the queue")()
 			err = t.Publisher.Publish(ctx, e.Body)
 		}
 	})

@@ -163,7 +163,7 @@ func (s *signalTurn) do(ctx context.Context, do func(context.Context) error) (er
 	s.slots.do(func() {
 		ctx, cancel := context.WithTimeout(ctx, s.budget.signals)
 		defer cancel()
-		defer s.took.Wait("the signal queues")()
+		defer waits(&s.took, "the signal queues")()
 		err = do(ctx)
 	})
 	return err

@@ -111,13 +111,19 @@ func collect(loaded <-chan *subject) (wave []*subject, more bool) {
 func (t *tick) load(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.budget.row)
 	defer cancel()
-	waited := t.took.Wait("the state")
+	waited := waits(&t.took, "the state")
 	d.stored, d.err = t.Store.Load(ctx, d.name)
 	waited()
 	d.last = d.stored.Head()
 	d.saw = sightsOf(d.last)
 	d.sees = d.saw
 	t.sayUnread(d)
+}
+
+// waits measures until it is called again how long the tick waits for something.
+func waits(took *report.Durations, who string) (until func()) {
+	began := time.Now()
+	return func() { took.Add(who, time.Since(began)) }
 }
 
 func (p *Poller) sayUnread(d *subject) {
@@ -325,7 +331,7 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 	}
 	var err error
 	t.store.do(func() {
-		defer t.took.Wait("the state")()
+		defer waits(&t.took, "the state")()
 		err = t.Store.Commit(ctx, d.stored.Version, *d.next, d.event)
 	})
 	if err != nil {

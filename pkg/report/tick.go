@@ -50,12 +50,6 @@ func (d *Durations) Add(who string, took time.Duration) {
 	}
 }
 
-// Wait adds a wait that begins now and ends with a call of the result.
-func (d *Durations) Wait(who string) (end func()) {
-	began := time.Now()
-	return func() { d.Add(who, time.Since(began)) }
-}
-
 // Longest returns the longest wait; zero if there was none.
 func (d *Durations) Longest() Took {
 	d.mu.Lock()
