@@ -46,13 +46,26 @@ type statusOptions struct {
 const watchEvery = 5 * time.Second
 
 func (o *statusOptions) run(ctx context.Context) error {
-	// Each look opens the state, so that a file is free for others in between.
+	settings, err := readSettings(o.env)
+	if err != nil {
+		return err
+	}
+	// Each look opens a state file, so that it is free for others in between. A table or an API is kept, with
+	// its token.
+	var kept app.Record
 	look := func(func(string)) (report.List, error) {
-		record, end, err := o.record(o.env, nil)
+		record, end, err := kept, func() {}, error(nil)
+		if record == nil {
+			record, end, err = o.record(o.env, nil)
+		}
 		if err != nil {
 			return report.List{}, err
 		}
-		defer end()
+		if settings.State.BoltPath == "" {
+			kept = record
+		} else {
+			defer end()
+		}
 		return find(ctx, record, o.names)
 	}
 	if o.again {
