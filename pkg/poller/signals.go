@@ -80,13 +80,17 @@ func (s *signalTurn) configured(q state.SignalQueue) bool {
 // left. It reports whether the configured ones are remembered.
 func (s *signalTurn) remember(ctx context.Context) bool {
 	var list, elsewhere []state.SignalQueue
-	err := rewrite(ctx, s.tick, state.SignalQueuesName, func(stored *state.SignalQueues) (changed bool) {
+	change := func(stored *state.SignalQueues) (changed bool) {
 		last := stored.Queues
 		list, elsewhere = s.next(last)
 		stored.Queues = list
 		return !slices.Equal(list, last)
-	})
-	if errors.Is(err, state.ErrConflict) { // another process writes as well, as a rule the same
+	}
+	err := rewrite(ctx, s.tick, state.SignalQueuesName, change)
+	if errors.Is(err, state.ErrConflict) { // another process wrote in between, as a rule the same
+		err = rewrite(ctx, s.tick, state.SignalQueuesName, change)
+	}
+	if errors.Is(err, state.ErrConflict) {
 		return false
 	}
 	if s.say("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err); err != nil {
