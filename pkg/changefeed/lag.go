@@ -217,8 +217,8 @@ func (l *ProcessorLag) PartitionCount() int {
 }
 
 // LiveOwners returns the number of distinct owners that renewed a lease within expiration; nil if the leases
-// could not be read. With flapping, the last owner of a flapping lease that nobody has at the moment counts
-// as well. That owner may be gone: a poll seldom sees who has such a lease.
+// could not be read. With flapping, the last owner of a flapping lease counts while the lease has no owner:
+// a poll seldom sees who has such a lease. That owner may be gone.
 func (l *ProcessorLag) LiveOwners(now time.Time, expiration time.Duration, flapping bool) *int {
 	if l.Error != "" {
 		return nil

@@ -50,7 +50,7 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 	if err != nil {
 		return err
 	}
-	// A person has the table in place of the events, and below it a log without a level as sentences.
+	// A person sees the table instead of the events. Below it the log is printed as sentences, without levels.
 	var notes bytes.Buffer
 	lines, log, waiting := env.Stderr, program.NewLog(env.Stderr, c.Settings.LogLevel), env
 	if o.output == "table" && env.Person() {

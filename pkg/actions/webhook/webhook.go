@@ -54,7 +54,7 @@ type Options struct {
 // Action posts each event to one URL, once: the consumer tries again what failed, unless a newer event has
 // come. A status of 200 to 299 accepts the event. No answer, 408, 429 and 500 or above may pass, and so may
 // 401, 403 and 404, when a key has been changed or a receiver deployed. Any other status is a permanent
-// refusal, also a redirect: nobody chose its host as a receiver.
+// refusal. So is a redirect: its host was not configured.
 type Action struct {
 	url      string
 	receiver string // scheme and host; path and query of a webhook's URL often contain a secret
