@@ -96,9 +96,7 @@ func (p *Publisher) Send(ctx context.Context, id string, body []byte, timeToLive
 // deliver sends a message, and tries again until the tries are used up.
 func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, doing string) error {
 	for try := 1; ; try++ {
-		err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error {
-			return l.sender.SendMessage(ctx, message, nil)
-		})
+		err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error { return l.send(ctx, message) })
 		if err == nil {
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -165,8 +166,9 @@ func (q queue) path() string {
 // link is a connection to a queue with a sender and a receiver, which open their links when they are used.
 type link struct {
 	*azservicebus.Receiver
-	client *azservicebus.Client
-	sender *azservicebus.Sender
+	client  *azservicebus.Client
+	sender  *azservicebus.Sender
+	opening *sync.Mutex
 }
 
 func (q queue) open(mode azservicebus.ReceiveMode) (link, error) {
@@ -179,7 +181,19 @@ func (q queue) open(mode azservicebus.ReceiveMode) (link, error) {
 		return link{}, err
 	}
 	receiver, err := client.NewReceiverForQueue(q.name, &azservicebus.ReceiverOptions{ReceiveMode: mode})
-	return link{receiver, client, sender}, err
+	return link{receiver, client, sender, new(sync.Mutex)}, err
+}
+
+// send sends a message. The link for sending is opened by one call alone: of several first calls, the SDK
+// opens one link for each and forgets all but the last.
+func (l link) send(ctx context.Context, message *azservicebus.Message) error {
+	l.opening.Lock()
+	_, err := l.sender.NewMessageBatch(ctx, nil) // does no I/O where the link is open
+	l.opening.Unlock()
+	if err != nil {
+		return err
+	}
+	return l.sender.SendMessage(ctx, message, nil)
 }
 
 // Close closes the connection.
