@@ -11,7 +11,6 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -51,21 +50,15 @@ func (s Style) Cut(line string) string {
 	return cut(color.ReplaceAllString(line, ""), s.Width)
 }
 
+// unseen matches a character that controls a terminal, turns the direction of a text, or hides.
+var unseen = regexp.MustCompile(`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]`)
+
 // printable is a text with blanks for invisible characters. Other blanks stay, since it may be a
 // name for copying.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unseen(r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
+func printable(text string) string { return unseen.ReplaceAllString(text, " ") }
 
 // oneLine is a text with a single blank for all blanks and invisible characters in a row.
-func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unseen(r) }), " ")
-}
+func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
 
 func statusColor(s changefeed.Status) string {
 	switch report.SeverityOf(s) {
@@ -77,10 +70,6 @@ func statusColor(s changefeed.Status) string {
 		return Yellow
 	}
 }
-
-// unseen reports whether a character is invisible: it controls a terminal, turns the direction of a
-// text, or hides.
-func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // hidden matches the codes of [Style.Paint] and, except line breaks and tabs, unseen characters.
 var hidden = regexp.MustCompile(`\x1b\[(?:0|` + strings.Join([]string{Bold, Dim, Red, Green, Yellow}, "|") + `)m|[\x00-\x08\x0b-\x1f\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]`)
