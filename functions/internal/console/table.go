@@ -140,17 +140,10 @@ func (s Style) fit(rows [][]Cell, right []bool, leastFirst []string) (widths []i
 			}
 		}
 	}
-	for lineWidth(widths) > s.Width {
-		widest := 0 // a column of text in every table
-		for i := range last {
-			if !right[i] && widths[i] > widths[widest] {
-				widest = i
-			}
+	for i := range last {
+		if over := lineWidth(widths) - s.Width; over > 0 && !right[i] {
+			widths[i] = max(min(widths[i], leastName), widths[i]-over)
 		}
-		if widths[widest] <= leastName {
-			break
-		}
-		widths[widest]--
 	}
 	if !right[last] && widths[last] > 0 {
 		widths[last] = max(1, min(natural, widths[last]+s.Width-lineWidth(widths)))
