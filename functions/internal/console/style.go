@@ -7,6 +7,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -65,15 +66,11 @@ func printable(text string) string { return unseen.ReplaceAllString(text, " ") }
 // oneLine is a text with a single blank for all blanks and invisible characters in a row.
 func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
 
+// severityColors are the colors of a status by its severity; any other is yellow.
+var severityColors = map[report.Severity]string{report.OK: Green, report.Critical: Red}
+
 func statusColor(s changefeed.Status) string {
-	switch report.SeverityOf(s) {
-	case report.OK:
-		return Green
-	case report.Critical:
-		return Red
-	default:
-		return Yellow
-	}
+	return cmp.Or(severityColors[report.SeverityOf(s)], Yellow)
 }
 
 // hidden matches the codes of [Style.Paint] and, except line breaks and tabs, unseen characters.
