@@ -79,6 +79,11 @@ func (c Command) Make(env Env) *cobra.Command {
 func Main(ctx context.Context, env Env, commands []Command, elsewhere string) int {
 	env.Stderr = console.Lines{Writer: env.Stderr}                          // errors quote what others wrote
 	args := append([]string{}, env.Args...)                                 // for cobra, nil means os.Args
+	for i, arg := range args {
+		if arg == "-help" { // pflag reads it as four flags of one letter
+			args[i] = "--help"
+		}
+	}
 	if len(args) == 0 && env.Getenv("FUNCTIONS_CUSTOMHANDLER_PORT") != "" { // a Functions host sets it
 		args = []string{"serve"}
 	}
