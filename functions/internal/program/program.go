@@ -77,8 +77,8 @@ func (c Command) Make(env Env) *cobra.Command {
 // serve. elsewhere ends the error of a command that this program does not have; it says where to
 // find it.
 func Main(ctx context.Context, env Env, commands []Command, elsewhere string) int {
-	env.Stderr = console.Lines{Writer: env.Stderr}                          // errors quote what others wrote
-	args := append([]string{}, env.Args...)                                 // for cobra, nil means os.Args
+	env.Stderr = console.Lines{Writer: env.Stderr} // errors quote what others wrote
+	args := append([]string{}, env.Args...)        // for cobra, nil means os.Args
 	for i, arg := range args {
 		if arg == "-help" { // pflag reads it as four flags of one letter
 			args[i] = "--help"
