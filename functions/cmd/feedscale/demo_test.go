@@ -106,7 +106,7 @@ func TestKeysSwitchFaultsAndTheScreenFollowsTheSizeOfTheTerminal(t *testing.T) {
 		t.Errorf("without the key: status %d, stderr %q", status, stderr)
 	}
 	g.resize(120, 40)
-	testworld.Eventually(t, "the screen is that wide", func() bool { return strings.Contains(strings.Join(g.shown(), "\n"), "WRITTEN") })
+	testworld.Eventually(t, "the screen is that wide", func() bool { return strings.Contains(strings.Join(g.shown(), "\n"), "CATCH-UP") })
 	press("q")
 	if status := <-ended; status != 0 || restored != 1 {
 		t.Errorf("status %d, and the terminal was given back %d times", status, restored)

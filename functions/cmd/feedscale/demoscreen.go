@@ -63,8 +63,8 @@ func (s *demoScreen) walk() string {
 	return fmt.Sprintf(`eval "$(%s demo env%s)"`, os.Args[0], port)
 }
 
-// view is the table of feedscale run with added columns about the workers, the keys, and what to
-// watch while a fault is on.
+// view is the table of feedscale run, with the running workers, the keys, and what to watch while a
+// fault is on.
 func (s *demoScreen) view(polled, groups []state.State, style console.Style) (lines, foot []string) {
 	lines = []string{style.Paint(style.Cut(fmt.Sprintf("feedscale demo  %s  %s/api/dashboard", s.now().Sub(s.started).Round(time.Second), s.url)), console.Bold)}
 	if s.keys {
@@ -89,21 +89,19 @@ func (s *demoScreen) view(polled, groups []state.State, style console.Style) (li
 	return lines, foot
 }
 
-// rows adds what the world knows of each service.
+// rows adds the replicas of each service that are running.
 func (s *demoScreen) rows(polled, groups []state.State) [][]console.Cell {
-	services := s.world.Snapshot()
+	running := make(map[string]string)
+	for _, service := range s.world.Snapshot() {
+		running[service.Name] = fmt.Sprint(service.Replicas)
+	}
 	rows := console.ProcessorRows(polled, groups, false)
 	for i, row := range rows {
-		cells := console.Row("", "", "")
+		cell := console.Cell{Text: running[row[0].Text]}
 		if i == 0 {
-			cells = console.Head(">WRITTEN", ">DONE", ">RUNNING")
-		} else if at := slices.IndexFunc(services, func(service demo.Service) bool { return service.Name == row[0].Text }); at >= 0 {
-			of := services[at]
-			cells = console.Row(fmt.Sprint(of.Written), fmt.Sprint(of.Processed), fmt.Sprint(of.Replicas))
-			cells[0].Color, cells[1].Color = console.Dim, console.Dim
+			cell = console.Head(">RUNNING")[0]
 		}
-		row = slices.Insert(row, len(row)-2, cells[:2]...) // before the column RU
-		rows[i] = slices.Insert(row, 6, cells[2])          // after the column REPLICAS
+		rows[i] = slices.Insert(row, 6, cell) // after the column REPLICAS
 	}
 	return rows
 }

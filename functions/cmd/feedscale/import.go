@@ -26,15 +26,11 @@ func importFiles(env program.Env, f *program.Flags) {
 		"feedscale import deploy/   # of a folder, what can be imported\nkubectl get scaledobjects,triggerauthentications -A -o yaml | feedscale import -"
 	to := f.String("config", "", "the file to write, which must not exist (default standard output)")
 	form := f.StringP("output", "o", "yaml", "yaml, the only form")
-	f.Run(func(_ context.Context, names []string) error {
-		if *form != "yaml" {
-			return program.Usage(fmt.Errorf("--output is %q; allowed is yaml. --config names the file to write", *form))
-		}
-		if len(names) == 0 {
-			return program.Usage(errors.New("name the files to import, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json"))
-		}
-		return runImport(env, names, *to)
+	f.Check(func(names []string) {
+		f.Mistake(*form != "yaml", "--output is %q; allowed is yaml. --config names the file to write", *form)
+		f.Mistake(len(names) == 0, "name the files to import, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json")
 	})
+	f.Run(func(_ context.Context, names []string) error { return runImport(env, names, *to) })
 }
 
 func runImport(env program.Env, names []string, to string) error {

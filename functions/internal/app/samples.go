@@ -26,9 +26,28 @@ func (s *samples) processor(polled state.State) {
 		return
 	}
 	p := report.NewStored(report.Lookup{State: polled})
-	if s.due(polled, p.Status, p.Complete, p.DesiredReplicas) {
-		s.log.Info("sample", line(polled, p)...)
+	if !s.due(polled, p.Status, p.Complete, p.DesiredReplicas) {
+		return
 	}
+	var unknown *int // what is unknown is null
+	if p.PartitionCount != nil {
+		unknown = new(0)
+		for i := range polled.Lag.Partitions {
+			if !polled.Lag.Partitions[i].Known() {
+				*unknown++
+			}
+		}
+	}
+	var left *float64
+	if retention := polled.Lag.Retention; retention > 0 && p.ChangeAgeSeconds != nil {
+		left = new(retention.Seconds() - float64(*p.ChangeAgeSeconds))
+	}
+	s.log.Info("sample",
+		"processor", p.Name, "group", p.Group, "status", p.Status, "lag", p.Lag, "ageSeconds", p.ChangeAgeSeconds,
+		"desiredReplicas", p.DesiredReplicas, "previousReplicas", previous(polled), "complete", p.Complete,
+		"partitions", p.PartitionCount, "partitionsWithLag", p.PartitionsWithLag, "partitionsUnknown", unknown,
+		"arrivalPerSecond", p.ArrivalPerSecond, "catchUpSeconds", p.CatchUpSeconds, "retentionSecondsLeft", left,
+		"requestCharge", p.RequestCharge, "requests", p.Requests)
 }
 
 // groups logs the lines of groups that are due after a tick.
@@ -42,30 +61,6 @@ func (s *samples) groups(result report.Tick) {
 			s.log.Info("sample", "processor", nil, "group", g.Name, "status", g.Status, "lag", g.Lag, "ageSeconds", g.ChangeAgeSeconds,
 				"desiredReplicas", g.DesiredReplicas, "previousReplicas", previous(decided), "complete", g.Complete)
 		}
-	}
-}
-
-// line is that of a processor. What is unknown is null.
-func line(polled state.State, p report.Stored) []any {
-	var unknown *int
-	if p.PartitionCount != nil {
-		unknown = new(0)
-		for i := range polled.Lag.Partitions {
-			if !polled.Lag.Partitions[i].Known() {
-				*unknown++
-			}
-		}
-	}
-	var left *float64
-	if retention := polled.Lag.Retention; retention > 0 && p.ChangeAgeSeconds != nil {
-		left = new(retention.Seconds() - float64(*p.ChangeAgeSeconds))
-	}
-	return []any{
-		"processor", p.Name, "group", p.Group, "status", p.Status, "lag", p.Lag, "ageSeconds", p.ChangeAgeSeconds,
-		"desiredReplicas", p.DesiredReplicas, "previousReplicas", previous(polled), "complete", p.Complete,
-		"partitions", p.PartitionCount, "partitionsWithLag", p.PartitionsWithLag, "partitionsUnknown", unknown,
-		"arrivalPerSecond", p.ArrivalPerSecond, "catchUpSeconds", p.CatchUpSeconds, "retentionSecondsLeft", left,
-		"requestCharge", p.RequestCharge, "requests", p.Requests,
 	}
 }
 

@@ -50,21 +50,19 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Each look opens a state file, so that it is free for others in between. A table or an API is kept, with
-	// its token.
-	var kept app.Record
+	var kept app.Record // a table or an API, with its token
 	look := func(func(string)) (report.List, error) {
-		record, end, err := kept, func() {}, error(nil)
+		record := kept
 		if record == nil {
-			record, end, err = o.record(o.env, nil)
-		}
-		if err != nil {
-			return report.List{}, err
-		}
-		if settings.State.BoltPath == "" {
-			kept = record
-		} else {
-			defer end()
+			opened, end, err := o.record(o.env, nil)
+			if err != nil {
+				return report.List{}, err
+			}
+			if record = opened; settings.State.BoltPath == "" {
+				kept = opened
+			} else {
+				defer end() // the file is free for others between two looks
+			}
 		}
 		return find(ctx, record, o.names)
 	}
@@ -81,17 +79,14 @@ func (o *statusOptions) run(ctx context.Context) error {
 // find lists what is named. The error of another name wraps report.ErrUnknownName, and says which name is nearest.
 func find(ctx context.Context, record app.Record, names []string) (report.List, error) {
 	all, err := record.List(ctx, names)
-	if err != nil {
-		return all, err
-	}
-	known := namesOf(all)
-	unknown := slices.IndexFunc(names, func(name string) bool { return !slices.Contains(known, name) })
-	if unknown < 0 {
-		return all, nil
-	}
-	everything, err := record.List(ctx, nil)
-	if err == nil {
-		err = fmt.Errorf("%w%s", report.UnknownName(names[unknown]), program.Meant(config.Nearest(names[unknown], namesOf(everything))))
+	for _, name := range names {
+		if err != nil || slices.Contains(namesOf(all), name) {
+			continue
+		}
+		var known report.List
+		if known, err = record.List(ctx, nil); err == nil {
+			err = fmt.Errorf("%w%s", report.UnknownName(name), program.Meant(config.Nearest(name, namesOf(known))))
+		}
 	}
 	return all, err
 }

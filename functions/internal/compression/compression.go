@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -50,14 +51,11 @@ func Answer(w http.ResponseWriter, r *http.Request) (to io.Writer, end func() er
 	return compressed, compressed.Close
 }
 
-// Accepted reports whether the caller names gzip, and does not refuse it with a weight of zero
-// (RFC 9110, 12.5.3).
+// gzipTaken matches an Accept-Encoding without blanks that names gzip, and does not refuse it with a
+// weight of zero (RFC 9110, 12.5.3).
+var gzipTaken = regexp.MustCompile(`(?i)(^|,)gzip(;q=[0.]*[1-9][^,]*)?(,|$)`)
+
+// Accepted reports whether the caller takes gzip.
 func Accepted(r *http.Request) bool {
-	for _, coding := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
-		name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
-		if strings.EqualFold(name, "gzip") {
-			return strings.Trim(strings.TrimPrefix(strings.ToLower(weight), "q="), "0.") != "" || weight == ""
-		}
-	}
-	return false
+	return gzipTaken.MatchString(strings.ReplaceAll(r.Header.Get("Accept-Encoding"), " ", ""))
 }

@@ -17,8 +17,7 @@ type Plot struct {
 	Points   []Point // oldest first
 	Height   int     // in characters, without title, axis and times
 	From, To time.Time
-	Untimed  bool    // has no times below it
-	Top      float64 // value of the upper edge; 0 = the greatest value
+	Top      float64 // value of the upper edge; a greater value raises it
 	Style    Style   // its Width bounds the lines; 0 = 100
 }
 
@@ -29,7 +28,6 @@ type Point struct {
 }
 
 const (
-	day        = 24 * time.Hour
 	chartWidth = 100 // default width of a Plot, in characters
 	scaleWidth = 6   // of the numbers on the left
 	axisWidth  = 2   // of the line beside them, and the space before it
@@ -44,30 +42,27 @@ func (p Plot) String() string {
 		p.To = p.From.Add(time.Second)
 	}
 	columns := p.columns(max(1, cmp.Or(p.Style.Width, chartWidth)-scaleWidth-axisWidth))
-	top := p.Top
+	top, axis := p.Top, ""
 	for _, v := range columns {
-		if p.Top == 0 && v > top { // not so where v is unknown
-			top = v
+		switch {
+		case math.IsNaN(v):
+			axis += "?"
+		case v == nothing:
+			axis += " "
+		default:
+			top, axis = max(top, v), axis+"─"
 		}
 	}
-	top = cmp.Or(top, 1)
-	var b strings.Builder
-	if p.Title != "" {
-		b.WriteString(p.Style.Paint(p.Title, Bold) + "\n")
-	}
+	text, scale := p.Style.Paint(p.Title, Bold)+"\n", compact(cmp.Or(top, 1))
 	for line := p.Height - 1; line >= 0; line-- {
-		scale := ""
-		if line == p.Height-1 {
-			scale = compact(top)
-		}
-		b.WriteString(p.Style.Paint(fmt.Sprintf("%*s │", scaleWidth, scale), Dim) + p.bars(columns, top, line) + "\n")
+		text += p.Style.Paint(fmt.Sprintf("%*s │", scaleWidth, scale), Dim) + p.bars(columns, cmp.Or(top, 1), line) + "\n"
+		scale = ""
 	}
-	axis, times := p.axis(columns)
-	b.WriteString(p.Style.Paint(fmt.Sprintf("%*d └%s", scaleWidth, 0, axis), Dim) + "\n")
-	if times != "" {
-		b.WriteString(strings.Repeat(" ", scaleWidth+axisWidth) + p.Style.Paint(times, Dim) + "\n")
-	}
-	return b.String()
+	text += p.Style.Paint(fmt.Sprintf("%*d └%s", scaleWidth, 0, strings.TrimRight(axis, " ")), Dim) + "\n"
+	const clock = "Jan 2 15:04"
+	from := p.From.UTC().Format(clock)
+	times := fmt.Sprintf("%s%*s", from, len(columns)-len(from), p.To.UTC().Format(clock))
+	return text + strings.Repeat(" ", scaleWidth+axisWidth) + p.Style.Paint(Style{Width: len(columns)}.Cut(times), Dim) + "\n"
 }
 
 // nothing is the value of a column without a record.
@@ -124,48 +119,4 @@ func (p Plot) bars(columns []float64, top float64, line int) string {
 		b.WriteRune(eighths[min(max(0, fill-full*line), full)])
 	}
 	return strings.TrimRight(b.String(), " ")
-}
-
-// tickSteps are the possible distances of times on the axis.
-var tickSteps = []time.Duration{
-	10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
-	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day, 14 * day, 28 * day, 84 * day,
-}
-
-// axis is the line below the bars, and the line of times below it: round ones in UTC, as many as
-// fit. A time begins in its column.
-func (p Plot) axis(columns []float64) (line, times string) {
-	marks := make([]rune, len(columns))
-	for i, v := range columns {
-		switch marks[i] = '─'; {
-		case math.IsNaN(v):
-			marks[i] = '?'
-		case v == nothing:
-			marks[i] = ' '
-		}
-	}
-	for _, step := range tickSteps {
-		layout := "15:04"
-		switch {
-		case step < time.Minute:
-			layout = "15:04:05"
-		case step >= day:
-			layout = "Jan 2"
-		}
-		if p.Untimed || p.column(p.From.Add(step), len(columns)) < len(layout)+4 {
-			continue
-		}
-		for at := p.From.UTC().Add(step - 1).Truncate(step); at.Before(p.To); at = at.Add(step) {
-			column, label := p.column(at, len(columns)), at.Format(layout)
-			if column+len(label) > len(columns) {
-				break
-			}
-			times += strings.Repeat(" ", column-len(times)) + label
-			if marks[column] == '─' {
-				marks[column] = '┬'
-			}
-		}
-		break
-	}
-	return strings.TrimRight(string(marks), " "), times
 }

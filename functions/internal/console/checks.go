@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -12,8 +13,8 @@ import (
 
 const skippedShown = 20 // checks that were not tried
 
-// checkOrder is the order of a table of checks.
-var checkOrder = []check.Status{check.Fail, check.Warn, check.OK, check.Skip}
+// checkColors are the colors of a check; any other is yellow.
+var checkColors = map[check.Status]string{check.OK: Green, check.Fail: Red}
 
 // WriteChecks prints a line for each check, failures first. Below one that fails or warns, it
 // prints who depends on it and how to fix it. If failures is set, it prints only those.
@@ -21,7 +22,7 @@ func WriteChecks(w io.Writer, found check.Report, failures bool, style Style) er
 	rows := [][]Cell{Head("STATUS", "TARGET", "CHECK", "DETAIL")}
 	below := []string{""} // each row
 	counts := make(map[check.Status]int)
-	for _, status := range checkOrder {
+	for _, status := range []check.Status{check.Fail, check.Warn, check.OK, check.Skip} {
 		for _, l := range found.Checks {
 			if l.Status != status {
 				continue
@@ -31,7 +32,7 @@ func WriteChecks(w io.Writer, found check.Report, failures bool, style Style) er
 			if failures && !wrong || status == check.Skip && counts[status] > skippedShown {
 				continue
 			}
-			rows = append(rows, []Cell{{string(status), checkColor(status)}, {Text: l.Target}, {Text: l.Check}, {l.Detail, Dim}})
+			rows = append(rows, []Cell{{string(status), cmp.Or(checkColors[status], Yellow)}, {Text: l.Target}, {Text: l.Check}, {l.Detail, Dim}})
 			remedy := ""
 			if wrong && len(l.Processors) > 0 {
 				remedy = style.wrapLines("        " + changefeed.List("processor", l.Processors) + "\n")
@@ -61,15 +62,4 @@ func WriteChecks(w io.Writer, found check.Report, failures bool, style Style) er
 		b.WriteString("\neverything holds\n")
 	}
 	return style.print(w, b.String())
-}
-
-func checkColor(s check.Status) string {
-	switch s {
-	case check.OK:
-		return Green
-	case check.Fail:
-		return Red
-	default:
-		return Yellow
-	}
 }

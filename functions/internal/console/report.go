@@ -1,21 +1,14 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/shadow"
-)
-
-const (
-	mostReported = 20 // processors in a table
-	mostGaps     = 3  // of a processor
 )
 
 // WriteReport prints the measured replicas and, below them, the modelled ones, as tables or as
@@ -27,30 +20,18 @@ func WriteReport(w io.Writer, r shadow.Report, markdown bool, style Style) error
 		lines = func(text string) string { return strings.ReplaceAll(text, "\n", "\n\n") }
 		style = Style{}
 	}
-	shown := slices.Clone(r.Processors)
-	if len(shown) > mostReported {
-		slices.SortStableFunc(shown, func(a, b shadow.Processor) int { return cmp.Compare(hours(b.ReplicaHours), hours(a.ReplicaHours)) })
-		shown = shown[:mostReported]
-	}
 	var b, notes strings.Builder
 	b.WriteString(lines(fmt.Sprintf("Measured: %s\n%s to %s, %s\n", r.Note, r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339),
 		Brief(r.Until.Sub(r.Since)))) + "\n")
 	rows := [][]Cell{Head("PROCESSOR", ">REPLICA-HOURS", ">OVER", ">WORST AGE", ">ACTIONS", ">RU", ">NOT RECORDED", "TROUBLE")}
-	for _, p := range shown {
+	for _, p := range r.Processors {
 		rows = append(rows, measuredRow(p.Name, p.Measured))
 		if p.Error != nil {
 			fmt.Fprintf(&notes, "%s: %s\n", p.Name, *p.Error)
 		}
-		for i, g := range p.Gaps {
-			if i == mostGaps {
-				fmt.Fprintf(&notes, "%s: and %d more such times; --output json has all\n", p.Name, len(p.Gaps)-mostGaps)
-				break
-			}
+		for _, g := range p.Gaps {
 			fmt.Fprintf(&notes, "%s: nothing, or less than half, is recorded from %s to %s\n", p.Name, g.Since.Format(time.RFC3339), g.Until.Format(time.RFC3339))
 		}
-	}
-	if more := len(r.Processors) - len(shown); more > 0 {
-		fmt.Fprintf(&notes, "%d processors with fewer replica-hours are left out; --output json has all\n", more)
 	}
 	for _, g := range r.Groups {
 		rows = append(rows, Row("group "+g.Name, replicaHours(g.ReplicaHours), "", "", fmt.Sprint(g.ScaleActions), "", "", ""))
@@ -59,15 +40,8 @@ func WriteReport(w io.Writer, r shadow.Report, markdown bool, style Style) error
 		rows = append(rows, measuredRow("total", r.Total))
 	}
 	b.WriteString(table(rows, "RU", "WORST AGE", "NOT RECORDED") + lines(notes.String()))
-	writeModels(&b, shown, table, lines)
+	writeModels(&b, r.Processors, table, lines)
 	return style.print(w, b.String())
-}
-
-func hours(n *float64) float64 {
-	if n == nil {
-		return -1
-	}
-	return *n
 }
 
 func replicaHours(n *float64) string {

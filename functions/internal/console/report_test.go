@@ -2,14 +2,9 @@ package console_test
 
 import (
 	"errors"
-	"fmt"
-	"strings"
-	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/shadow"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -40,20 +35,4 @@ func reported() shadow.Report {
 	}
 	r.Processors[1].Model = &shadow.Model{Error: new("recording payments: no sample has an arrival rate")}
 	return r
-}
-
-func TestAReportOfManyShowsThoseThatRanMost(t *testing.T) {
-	t.Parallel()
-	c := shadow.NewCollector(noon.Add(-time.Hour), noon)
-	for i := range 30 {
-		hour := state.Summary{Hour: noon.Add(-time.Hour), Seconds: 3600, OwnersKnown: 3600, ReplicaSeconds: float64(3600 * i)}
-		c.Add(fmt.Sprintf("p-%d", i), "", []state.Summary{hour}, nil)
-	}
-	var b strings.Builder
-	testworld.Must(t, console.WriteReport(&b, c.Report(), false, console.Style{}))
-	for says, want := range map[string]bool{"p-29 ": true, "p-10 ": true, "p-9 ": false, "10 processors with fewer replica-hours are left out": true, "total ": true} {
-		if strings.Contains(b.String(), says) != want {
-			t.Errorf("%q: want %t in %s", says, want, b.String())
-		}
-	}
 }

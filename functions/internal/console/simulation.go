@@ -109,7 +109,7 @@ func (s Simulation) charts(style Style) (text string) {
 		height = 4
 	}
 	end := s.Trace.Start.Add(s.Trace.Duration())
-	lag := Plot{Height: height, From: s.Trace.Start, To: end, Untimed: true, Style: style}
+	lag := Plot{Height: height, From: s.Trace.Start, To: end, Style: style}
 	replicas := Plot{Height: height / 2, From: s.Trace.Start, To: end, Style: style}
 	for _, r := range s.Results {
 		for _, p := range r.Series {
@@ -117,7 +117,7 @@ func (s Simulation) charts(style Style) (text string) {
 		}
 	}
 	for _, r := range s.Results {
-		lag.Title, lag.Points, replicas.Points = r.Scaler+": lag, and below it the replicas", nil, nil
+		lag.Title, lag.Points, replicas.Title, replicas.Points = r.Scaler+": lag", nil, r.Scaler+": replicas", nil
 		for _, p := range r.Series {
 			at := s.Trace.Start.Add(p.At)
 			lag.Points, replicas.Points = append(lag.Points, Point{at, float64(p.Lag)}), append(replicas.Points, Point{at, float64(p.Desired)})

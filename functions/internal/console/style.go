@@ -7,16 +7,21 @@
 package console
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strings"
-	"unicode"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // Style is the width and the colors of an output.
@@ -51,36 +56,22 @@ func (s Style) Cut(line string) string {
 	return cut(color.ReplaceAllString(line, ""), s.Width)
 }
 
+// unseen matches a character that controls a terminal, turns the direction of a text, or hides.
+var unseen = regexp.MustCompile(`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]`)
+
 // printable is a text with blanks for invisible characters. Other blanks stay, since it may be a
 // name for copying.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unseen(r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
+func printable(text string) string { return unseen.ReplaceAllString(text, " ") }
 
 // oneLine is a text with a single blank for all blanks and invisible characters in a row.
-func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unseen(r) }), " ")
-}
+func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
+
+// severityColors are the colors of a status by its severity; any other is yellow.
+var severityColors = map[report.Severity]string{report.OK: Green, report.Critical: Red}
 
 func statusColor(s changefeed.Status) string {
-	switch report.SeverityOf(s) {
-	case report.OK:
-		return Green
-	case report.Critical:
-		return Red
-	default:
-		return Yellow
-	}
+	return cmp.Or(severityColors[report.SeverityOf(s)], Yellow)
 }
-
-// unseen reports whether a character is invisible: it controls a terminal, turns the direction of a
-// text, or hides.
-func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // hidden matches the codes of [Style.Paint] and, except line breaks and tabs, unseen characters.
 var hidden = regexp.MustCompile(`\x1b\[(?:0|` + strings.Join([]string{Bold, Dim, Red, Green, Yellow}, "|") + `)m|[\x00-\x08\x0b-\x1f\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]`)
@@ -118,4 +109,74 @@ func sheet(text string) string {
 		return "'" + text
 	}
 	return text
+}
+
+// unknown is the text of a value that could not be measured.
+const unknown = "?"
+
+// text is a value, or what is shown if there is none.
+func text[T any](value *T, none string) string {
+	if value == nil {
+		return none
+	}
+	return fmt.Sprint(*value)
+}
+
+// Number is a count; "?" if it is unknown.
+func Number(n *int64) string { return text(n, unknown) }
+
+// catchUp is how long the lag takes to drain with the replicas that were decided; "-" if that is
+// not known.
+func catchUp(s state.State) string {
+	seconds, known := report.CatchUpSeconds(s)
+	switch {
+	case !known:
+		return "-"
+	case math.IsInf(seconds, 1):
+		return "never"
+	}
+	return report.Age(new(int64(math.Ceil(seconds))))
+}
+
+// replicas is the decision, with an arrow if it is a change; "?" if there is none.
+func replicas(of report.Subject) string {
+	if of.DesiredReplicas == nil {
+		return unknown
+	}
+	arrow := map[scaling.Direction]string{scaling.Out: "↑", scaling.In: "↓"}[*of.Direction]
+	return fmt.Sprintf("%s%d", arrow, *of.DesiredReplicas)
+}
+
+// partitions is how many partitions have lag, of all.
+func partitions(r report.Processor) string {
+	if r.PartitionCount == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%s/%d", text(r.PartitionsWithLag, unknown), *r.PartitionCount)
+}
+
+// Brief is a duration to the second, as 1h30m and not 1h30m0s.
+func Brief(d time.Duration) string {
+	if d < time.Second {
+		return d.String()
+	}
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.Round(time.Second).String())
+}
+
+// compact writes a number with three digits.
+func compact(n float64) string {
+	for _, unit := range []string{"", "k", "M", "G", "T", "P"} {
+		if n < 999.5 {
+			return fmt.Sprintf("%.3g%s", n, unit)
+		}
+		n /= 1000
+	}
+	return fmt.Sprintf("%.0e", n*1e18)
+}
+
+// WriteJSON writes a value as one line of JSON. It does not escape < and >.
+func WriteJSON(w io.Writer, value any) error {
+	enc := json.NewEncoder(Lines{w})
+	enc.SetEscapeHTML(false)
+	return enc.Encode(value)
 }

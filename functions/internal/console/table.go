@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -141,17 +140,10 @@ func (s Style) fit(rows [][]Cell, right []bool, leastFirst []string) (widths []i
 			}
 		}
 	}
-	for lineWidth(widths) > s.Width {
-		widest := 0 // a column of text in every table
-		for i := range last {
-			if !right[i] && widths[i] > widths[widest] {
-				widest = i
-			}
+	for i := range last {
+		if over := lineWidth(widths) - s.Width; over > 0 && !right[i] {
+			widths[i] = max(min(widths[i], leastName), widths[i]-over)
 		}
-		if widths[widest] <= leastName {
-			break
-		}
-		widths[widest]--
 	}
 	if !right[last] && widths[last] > 0 {
 		widths[last] = max(1, min(natural, widths[last]+s.Width-lineWidth(widths)))
@@ -222,18 +214,16 @@ func wrap(text string, first, others int) (lines []string) {
 	return append(lines, line)
 }
 
-// cut shortens a line to a width in characters, at a blank in its second half if there is one, and
-// never inside a number; 0 is any.
+// cut shortens a line to a width in characters, never inside a number; 0 is any.
 func cut(line string, width int) string {
 	runes := []rune(line)
 	if width <= 0 || len(runes) <= width {
 		return line
 	}
+	const number = "0123456789.,"
 	line = string(runes[:width-1])
-	if blank := strings.LastIndex(line, " "); blank > width/2 && runes[width-1] != ' ' {
-		line = line[:blank]
-	} else if unicode.IsDigit(runes[width-1]) {
-		line = strings.TrimRight(line, "0123456789.,")
+	if strings.ContainsRune(number, runes[width-1]) {
+		line = strings.TrimRight(line, number)
 	}
 	return strings.TrimRight(line, " ") + "…"
 }

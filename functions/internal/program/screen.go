@@ -216,7 +216,22 @@ func Await[T any](ctx context.Context, env Env, what string, work func(say func(
 	ended := make(chan struct{})
 	var showing sync.WaitGroup
 	if env.Person() {
-		showing.Go(func() { showWaiting(env, &said, ended) })
+		showing.Go(func() {
+			const wipe = "\r\x1b[K" // empties the line of the cursor (ECMA-48, EL)
+			width, _, _ := size(env.ErrTerminal)
+			for seconds := 1; ; seconds++ {
+				select {
+				case <-time.After(time.Second):
+					line := fmt.Sprintf("waiting for %s, %ds; Ctrl-C ends it", said.Load(), seconds)
+					env.draw(wipe + console.Style{Width: width}.Cut(line))
+				case <-ended:
+					if seconds > 1 {
+						env.draw(wipe)
+					}
+					return
+				}
+			}
+		})
 	}
 	value, err := work(func(what string) { said.Store(what) })
 	close(ended)
@@ -225,24 +240,4 @@ func Await[T any](ctx context.Context, env Env, what string, work func(say func(
 		err = fmt.Errorf("interrupted while waiting for %s", said.Load())
 	}
 	return value, err
-}
-
-// showWaiting draws the line until ended, and then wipes it.
-func showWaiting(env Env, said *atomic.Value, ended <-chan struct{}) {
-	const wipe = "\r\x1b[K" // empties the line of the cursor (ECMA-48, EL)
-	width, _, _ := size(env.ErrTerminal)
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
-	for seconds := 1; ; seconds++ {
-		select {
-		case <-second.C:
-			line := fmt.Sprintf("waiting for %s, %ds; Ctrl-C ends it", said.Load(), seconds)
-			env.draw(wipe + console.Style{Width: width}.Cut(line))
-		case <-ended:
-			if seconds > 1 {
-				env.draw(wipe)
-			}
-			return
-		}
-	}
 }
