@@ -190,7 +190,7 @@ func mistakes() []mistake {
 		},
 		{
 			done: "the `function.json` of a Functions trigger in place of the file", status: 2,
-			make: func(d *desk) { d.write("function.json", functionJSON) }, args: []string{"poll", "--config", "function.json"}, place: "function.json", allowed: "feedscale import", do: "`feedscale import host.json function.json`",
+			make: func(d *desk) { d.write("function.json", functionJSON) }, args: []string{"poll", "--config", "function.json"}, place: "function.json", allowed: "feedscale import", do: "`feedscale import function.json`",
 		},
 		{
 			done: "`${COSMOS}`, as Compose has it", status: 2,
@@ -249,12 +249,6 @@ func mistakes() []mistake {
 		{
 			done: "a group that no processor names", status: 2,
 			make: func(d *desk) { d.write("processors.yaml", "groups: [{name: workers}]\n"+rightFile) }, place: "processors.yaml:1", allowed: "in its field group", do: "`group: workers` in its members, or no group",
-		},
-		{
-			done: "a manifest of Helm in `feedscale import`", status: 2, args: []string{"import", "scaledobject.yaml"},
-			make: func(d *desk) {
-				d.write("scaledobject.yaml", strings.Replace(scaledObject, "{name: orders}", `{name: "{{ .Values.name }}"}`, 1))
-			}, place: "scaledobject.yaml:3", allowed: "helm template", do: "`helm template CHART > orders.yaml`, and import that",
 		},
 		{
 			part: "Settings", done: "the setting that `connection` names is not set", status: 2,
