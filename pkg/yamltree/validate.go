@@ -51,8 +51,6 @@ func (f *Form) mistakes(root *Node, err *jsonschema.ValidationError) (all Mistak
 		return all
 	case *kind.AnyOf:
 		wrong = "is incomplete"
-	case *kind.Minimum, *kind.Maximum:
-		wrong = QuoteName(n.Text()) + " is out of range"
 	case *kind.Format:
 		wrong = k.Err.Error()
 		if before, after, found := strings.Cut(wrong, "; "); found {

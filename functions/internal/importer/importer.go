@@ -77,8 +77,8 @@ func commented(text []byte) (_ []byte, all yamltree.Mistakes) {
 		_, err := config.Load("the processors file", []byte(strings.Join(lines, "\n")), everySetting)
 		mistakes, _ := err.(yamltree.Mistakes)
 		for _, m := range mistakes {
-			if line := &lines[m.Line-1]; strings.HasPrefix(*line, "  ") && !strings.HasPrefix(*line, "  #") {
-				*line, done = "  # "+m.Field+": "+m.Text, false
+			if i := m.Line - 1; i >= 0 && strings.HasPrefix(lines[i], "  ") && !strings.HasPrefix(lines[i], "  #") {
+				lines[i], done = "  # "+m.Field+": "+m.Text, false
 			}
 		}
 		all = append(all, mistakes...)
