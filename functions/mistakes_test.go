@@ -190,7 +190,7 @@ func mistakes() []mistake {
 		},
 		{
 			done: "the `function.json` of a Functions trigger in place of the file", status: 2,
-			make: func(d *desk) { d.write("function.json", functionJSON) }, args: []string{"poll", "--config", "function.json"}, place: "function.json", allowed: "feedscale import", do: "`feedscale import host.json function.json`",
+			make: func(d *desk) { d.write("function.json", functionJSON) }, args: []string{"poll", "--config", "function.json"}, place: "function.json", allowed: "feedscale import", do: "`feedscale import function.json`",
 		},
 		{
 			done: "`${COSMOS}`, as Compose has it", status: 2,
@@ -243,18 +243,8 @@ func mistakes() []mistake {
 			make: file("databaseId: shop", "databaseId: ${DB}"), place: "processors.yaml:4", allowed: "the value itself", do: "the value, or `envsubst < template > processors.yaml`",
 		},
 		{
-			done: "a zero-width space in a name, from a web page", status: 2,
-			make: file("containerId: orders", "containerId: or\u200bders"), place: "processors.yaml:5", allowed: "type the text anew", do: "as it says",
-		},
-		{
 			done: "a group that no processor names", status: 2,
 			make: func(d *desk) { d.write("processors.yaml", "groups: [{name: workers}]\n"+rightFile) }, place: "processors.yaml:1", allowed: "in its field group", do: "`group: workers` in its members, or no group",
-		},
-		{
-			done: "a manifest of Helm in `feedscale import`", status: 2, args: []string{"import", "scaledobject.yaml"},
-			make: func(d *desk) {
-				d.write("scaledobject.yaml", strings.Replace(scaledObject, "{name: orders}", `{name: "{{ .Values.name }}"}`, 1))
-			}, place: "scaledobject.yaml:3", allowed: "helm template", do: "`helm template CHART > orders.yaml`, and import that",
 		},
 		{
 			part: "Settings", done: "the setting that `connection` names is not set", status: 2,
@@ -274,15 +264,11 @@ func mistakes() []mistake {
 		},
 		{
 			done: "the connection string of the API for MongoDB", status: 2,
-			make: set("COSMOS", "mongodb://shop:c2VjcmV0@shop.mongo.cosmos.azure.com:10255/?ssl=true"), place: "of MongoDB", allowed: "AccountEndpoint", do: "that of an account of the API for NoSQL: feedscale reads no other",
+			make: set("COSMOS", "mongodb://shop:c2VjcmV0@shop.mongo.cosmos.azure.com:10255/?ssl=true"), place: "COSMOS", allowed: "AccountEndpoint", do: "that of an account of the API for NoSQL: feedscale reads no other",
 		},
 		{
 			done: "the connection string of a Service Bus namespace for Cosmos DB", status: 2,
-			make: func(d *desk) { d.settings["COSMOS"] = d.settings["SERVICEBUS"] }, place: "of Service Bus", allowed: "AccountEndpoint", do: "that of the Cosmos DB account",
-		},
-		{
-			done: "a misspelt region: `westeurop`", status: 2,
-			make: set("FEEDSCALE_REGION", "westeurop"), place: "FEEDSCALE_REGION", allowed: "did you mean westeurope?", do: "as it says",
+			make: func(d *desk) { d.settings["COSMOS"] = d.settings["SERVICEBUS"] }, place: "COSMOS", allowed: "AccountEndpoint", do: "that of the Cosmos DB account",
 		},
 		{
 			done: "the account's address in place of its connection string", status: 2,

@@ -182,7 +182,7 @@ func TestServiceBusConnectionMistakes(t *testing.T) {
 		want     string
 	}{
 		{"missing", nil, "the setting BUS is missing; set BUS to a connection string, or BUS__fullyQualifiedNamespace to "},
-		{"no endpoint", map[string]string{"BUS": "SharedAccessKeyName=a;SharedAccessKey=" + testKey}, "the setting BUS has no usable Endpoint"},
+		{"no endpoint", map[string]string{"BUS": "SharedAccessKeyName=a;SharedAccessKey=" + testKey}, "the setting BUS is no connection string of Service Bus: its Endpoint is not an address; allowed is sb://HOST/"},
 		{"no key", map[string]string{"BUS": namespace + "SharedAccessKeyName=a"}, "the setting BUS does not sign in"},
 		{"of another queue", map[string]string{"BUS": namespace + "SharedAccessKeyName=a;SharedAccessKey=" + testKey + ";EntityPath=orders"}, `is for the entity "orders" (EntityPath), not for the queue "scale"`},
 		{"a bad emulator flag", map[string]string{"BUS": namespace + "SharedAccessKeyName=a;SharedAccessKey=" + testKey + ";UseDevelopmentEmulator=perhaps"}, "has a bad UseDevelopmentEmulator"},

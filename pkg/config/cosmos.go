@@ -34,7 +34,7 @@ func ParseCosmosConnection(lookup func(string) (string, bool), name string) (Cos
 	endpointPart, keyPart := "__accountEndpoint", "__accountKey"
 	endpoint, key := s.field("accountEndpoint"), s.field("accountKey")
 	if text := s.value(); text != "" {
-		fields, err := connectionstring.Parse(text, connectionstring.CosmosDB)
+		fields, err := connectionstring.Parse(text)
 		endpoint, key = fields["accountendpoint"], fields["accountkey"]
 		s.refuse(strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://"), "", "is an address; put it into the same name followed by __accountEndpoint, or set a connection string")
 		s.refuse(err != nil, "", fmt.Sprint(err))

@@ -46,7 +46,7 @@ func newDocumentReader(file string, text []byte, f *yamltree.Form, list string, 
 	}
 	*mistakes = append(*mistakes, f.Validate(documents[0])...)
 	d := &documentReader{form: f, root: documents[0], mistakes: mistakes, claims: map[string]claim{}}
-	d.checkValues(string(text), d.root)
+	d.checkValues(d.root)
 	for _, e := range d.entries(list) {
 		e.node.Inherit(d.root.Get("defaults"))
 	}

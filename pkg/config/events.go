@@ -86,10 +86,10 @@ func ParseServiceBusConnection(lookup func(string) (string, bool), name, queue s
 		c.Identity = s.identity()
 		return c, s.err
 	}
-	fields, err := connectionstring.Parse(text, connectionstring.ServiceBus)
+	fields, err := connectionstring.Parse(text)
 	s.refuse(err != nil, "", fmt.Sprint(err))
 	u, err := parseEndpoint(fields["endpoint"], "sb", "amqps", "amqp", "https")
-	s.refuse(err != nil, "", fmt.Sprint("has no usable Endpoint: it ", err))
+	s.refuse(err != nil, "", fmt.Sprint("is no connection string of Service Bus: its Endpoint ", err))
 	c.Namespace, c.Entity = u.Host, fields["entitypath"]
 	s.refuse(c.Entity != "" && !strings.EqualFold(c.Entity, queue), "", fmt.Sprintf("is for the entity %s (EntityPath), not for the queue %s; allowed is a connection string of that queue or of the namespace", yamltree.Quote(c.Entity), yamltree.Quote(queue)))
 	canonical, emulator := "Endpoint=sb://"+u.Host+"/", strings.ToLower(fields["usedevelopmentemulator"])

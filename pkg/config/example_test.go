@@ -48,7 +48,7 @@ processors:
 `), settings)
 	fmt.Println(err)
 	// Output:
-	// processors.yaml:3: processors[0] (orders).containerId: is missing (Id of the container whose change feed is processed); allowed are 1 to 255 characters without / \ # ? and without a space at the end, here or in defaults
+	// processors.yaml:3: processors[0] (orders).containerId: is missing; allowed are 1 to 255 characters without / \ # ? and without a space at the end, here or in defaults
 	// processors.yaml:6: processors[0] (orders).containerID: is an unknown field; did you mean containerId?
-	// processors.yaml:7: processors[0] (orders).minReplicaCount: -1 is out of range; allowed are whole numbers, 0 or more
+	// processors.yaml:7: processors[0] (orders).minReplicaCount: is -1; allowed are whole numbers, 0 or more
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/yamltree"
@@ -40,17 +39,14 @@ func Nearest(name string, known []string) string {
 //go:embed foreign.json
 var foreignText []byte
 
-var foreignFields = sync.OnceValue(func() (all map[string]map[string]string) {
-	if err := json.Unmarshal(foreignText, &all); err != nil {
-		panic(err) // it is part of the program
-	}
-	return all
-})
-
 // Instead returns what to write in place of a field of KEDA, or of the Cosmos DB trigger of Azure
 // Functions, and which of the two has it; "" for any other field.
 func Instead(field string) (of, text string) {
-	for of, fields := range foreignFields() {
+	var all map[string]map[string]string
+	if err := json.Unmarshal(foreignText, &all); err != nil {
+		panic(err) // it is part of the program
+	}
+	for of, fields := range all {
 		if text, ok := fields[field]; ok {
 			return of, text
 		}

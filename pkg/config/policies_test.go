@@ -116,7 +116,7 @@ other: 1
 func TestAPolicyNeedsAName(t *testing.T) {
 	t.Parallel()
 	_, err := config.LoadPolicies("policies.yaml", []byte("policies: [{}]"))
-	contains(t, err, "policies.yaml:1: policies[0].name: is missing (Name of the policy in the comparison); allowed are 1 to 63 lower-case letters")
+	contains(t, err, "policies.yaml:1: policies[0].name: is missing; allowed are 1 to 63 lower-case letters")
 }
 
 func TestADocumentWithoutPoliciesIsAMistake(t *testing.T) {

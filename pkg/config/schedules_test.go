@@ -43,8 +43,8 @@ func TestKEDAScheduleRefusals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, zone, start, end, want string }{
 		{"an empty expression", "UTC", "", "0 7 * * *", "start: "},
-		{"a zone without an expression, at which cron/v3 panics", "UTC", "TZ=UTC", "0 7 * * *", "the time zone does not belong here"},
-		{"a zone in front", "UTC", "CRON_TZ=UTC 0 6 * * *", "0 7 * * *", "the time zone does not belong here"},
+		{"a zone without an expression, at which cron/v3 panics", "UTC", "TZ=UTC", "0 7 * * *", "is no cron expression; allowed are five fields"},
+		{"a zone in front", "UTC", "CRON_TZ=UTC 0 6 * * *", "0 7 * * *", "is no cron expression; allowed are five fields"},
 		{"six fields", "UTC", "0 0 6 * * *", "0 7 * * *", `found 6: [0 0 6 * * *]); allowed are five fields (minute hour day month weekday)`},
 		{"only commas", "UTC", ", 6 * * *", "0 7 * * *", "never fires"},
 		{"April 31", "UTC", "0 6 31 4 *", "0 7 * * *", "never fires"},

@@ -16,7 +16,6 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
-	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
@@ -159,7 +158,7 @@ func readSettings(e *environment, mistakes *Mistakes) variables {
 	} else if err != nil {
 		wrong["FEEDSCALE_SHARD_QUEUE"] = err.Error()
 	}
-	if text := wrongRegion(v.Region); text != "" {
+	if text := wrongValue(v.Region); text != "" {
 		wrong["FEEDSCALE_REGION"] = text
 	}
 	if v.Region == "" {
@@ -200,29 +199,6 @@ func parseRUBudget(text string) (float64, error) {
 		return 0, fmt.Errorf("%s is not allowed; allowed are unlimited or request units a second, 1 or more", yamltree.Quote(text))
 	}
 	return n, nil
-}
-
-// azureRegions are the names of Azure's regions without their numbers
-// (https://learn.microsoft.com/azure/reliability/regions-list).
-const azureRegions = "australiacentral australiaeast australiasoutheast austriaeast belgiumcentral brazilsouth " +
-	"brazilsoutheast canadacentral canadaeast centralindia centralus chilecentral chinaeast chinanorth denmarkeast " +
-	"eastasia eastus francecentral francesouth germanynorth germanywestcentral indonesiacentral israelcentral " +
-	"italynorth japaneast japanwest jioindiacentral jioindiawest koreacentral koreasouth malaysiawest mexicocentral " +
-	"newzealandnorth northcentralus northeurope norwayeast norwaywest polandcentral qatarcentral southafricanorth " +
-	"southafricawest southcentralus southeastasia southindia spaincentral swedencentral swedensouth " +
-	"switzerlandnorth switzerlandwest uaecentral uaenorth uksouth ukwest usdodcentral usdodeast usgovarizona " +
-	"usgovtexas usgovvirginia westcentralus westeurope westindia westus"
-
-// wrongRegion says what is wrong with the name of a region; "" if nothing is. It refuses a name
-// that is one letter away from a region of Azure, and accepts any other, since Azure opens regions.
-func wrongRegion(text string) string {
-	name := strings.ToLower(strings.ReplaceAll(text, " ", ""))
-	letters := strings.TrimRight(name, "0123456789")
-	near := Nearest(letters, strings.Fields(azureRegions))
-	if near == "" || changefeed.NameDistance(letters, near) != 1 {
-		return wrongValue(text)
-	}
-	return fmt.Sprintf("%s is no Azure region; did you mean %s%s?", yamltree.Quote(text), near, name[len(letters):])
 }
 
 // checkShards reports a shard queue whose function, shard, is not staged.

@@ -1,27 +1,23 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
 // checkValues adds the mistakes of values that no field may have (docs/configure.md, Values that
 // are refused everywhere), unless the schema refuses them already.
-func (d *documentReader) checkValues(file string, n *yamltree.Node) {
-	text := n.Name + "\n" + n.Text()
-	if wrong := cmp.Or(wrongValue(text), invisible(file, text)); wrong != "" && !n.Bad {
+func (d *documentReader) checkValues(n *yamltree.Node) {
+	if wrong := wrongValue(n.Name + "\n" + n.Text()); wrong != "" && !n.Bad {
 		n.Bad = true
 		d.mistakes.Add(n.Mistake(wrong))
 	}
 	for _, inner := range slices.Concat(n.Fields, n.Items) {
-		d.checkValues(file, inner)
+		d.checkValues(inner)
 	}
 }
 
@@ -40,18 +36,6 @@ func unreplaced(text string) string {
 		return fmt.Sprintf("holds the placeholder %s, which nothing replaced; allowed is the value itself", yamltree.Quote(found))
 	}
 	return ""
-}
-
-// invisible says which character of a text is invisible in the file; "" if there is none. An escape
-// is visible: `feedscale init` writes one for a name that has such a character.
-func invisible(file, text string) string {
-	at := strings.IndexFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) && strings.ContainsRune(file, r) })
-	if at < 0 {
-		return ""
-	}
-	r, _ := utf8.DecodeRuneInString(text[at:])
-	_, before, _ := strings.Cut(text[:at], "\n")
-	return fmt.Sprintf("holds an invisible character (%U) after %s; type the text anew, or write an escape in double quotes", r, yamltree.Quote(before))
 }
 
 // placeholder finds the placeholders of shells, Docker Compose, Kubernetes and Helm.

@@ -19,49 +19,18 @@ import (
 // Fields are the values of a connection string by their names in lower case, which are not ordered.
 type Fields map[string]string
 
-// Service is a service, and the form of its connection strings.
-type Service struct{ name, form string }
-
-// The services.
-var (
-	CosmosDB     = Service{"Cosmos DB", "AccountEndpoint=https://ACCOUNT.documents.azure.com:443/;AccountKey=..."}
-	azureStorage = Service{"Azure Storage", "AccountName=...;AccountKey=...;EndpointSuffix=core.windows.net"}
-	ServiceBus   = Service{"Service Bus", "Endpoint=sb://NAMESPACE.servicebus.windows.net/;SharedAccessKeyName=...;SharedAccessKey=..."}
-)
-
-// serviceOf returns the service of a connection string, by fields that no other service has; the
-// zero Service if it cannot tell.
-func serviceOf(text string, fields Fields) Service {
-	has := func(name string) bool { return fields[name] != "" }
-	switch {
-	case strings.HasPrefix(text, "mongodb:") || strings.HasPrefix(text, "mongodb+srv:"):
-		return Service{name: "MongoDB"}
-	case has("accountendpoint"):
-		return CosmosDB
-	case has("accountname") || has("usedevelopmentstorage") || has("tableendpoint") || has("blobendpoint"):
-		return azureStorage
-	case strings.HasPrefix(fields["endpoint"], "sb://"):
-		return ServiceBus
-	}
-	return Service{}
-}
-
-// Parse reads "Name=value;Name=value;" of a service. A value may contain '='. A connection string
-// of another service is refused by its name.
-func Parse(text string, of Service) (Fields, error) {
-	fields, err := Fields{}, error(nil)
+// Parse reads "Name=value;Name=value;". A value may contain '='.
+func Parse(text string) (Fields, error) {
+	fields := Fields{}
 	for i, part := range strings.Split(text, ";") {
 		name, value, ok := strings.Cut(part, "=")
 		key := strings.ToLower(strings.TrimSpace(name))
-		if _, twice := fields[key]; err == nil && strings.TrimSpace(part) != "" && (!ok || key == "" || twice) {
-			err = fmt.Errorf("is no connection string: part %d of it is not name=value, or repeats a name; copy the connection string whole, once and without quotes", i+1)
+		if _, twice := fields[key]; strings.TrimSpace(part) != "" && (!ok || key == "" || twice) {
+			return fields, fmt.Errorf("is no connection string: part %d of it is not name=value, or repeats a name; copy the connection string whole, once and without quotes", i+1)
 		}
 		fields[key] = strings.TrimSpace(value)
 	}
-	if other := serviceOf(text, fields); other != of && other != (Service{}) {
-		return nil, fmt.Errorf("is a connection string of %s, not of %s; allowed is %s", other.name, of.name, of.form)
-	}
-	return fields, err
+	return fields, nil
 }
 
 // CheckKey returns an error unless an account key is base64.
@@ -92,7 +61,7 @@ const (
 // SDKs, and unlike aztables, it accepts names in any case, UseDevelopmentStorage=true, and an
 // endpoint together with a shared access signature.
 func ParseStorage(text string) (Storage, error) {
-	fields, err := Parse(text, azureStorage)
+	fields, err := Parse(text)
 	if err != nil {
 		return Storage{}, err
 	}
@@ -105,7 +74,7 @@ func ParseStorage(text string) (Storage, error) {
 		host := cmp.Or(strings.TrimSuffix(fields["developmentstorageproxyuri"], "/"), "http://127.0.0.1")
 		s = Storage{Endpoint: host + ":10002/" + emulatorAccount, Account: emulatorAccount, Key: emulatorKey}
 	case s.Account == "" && s.Endpoint == "":
-		return Storage{}, errors.New("names no account; allowed is " + azureStorage.form)
+		return Storage{}, errors.New("names no account; allowed is AccountName=...;AccountKey=...;EndpointSuffix=core.windows.net")
 	case s.Signature != "":
 		s.Key = ""
 	case s.Account == "" || s.Key == "":

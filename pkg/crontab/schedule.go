@@ -9,8 +9,6 @@ package crontab
 import (
 	"fmt"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -70,11 +68,7 @@ var cronText = regexp.MustCompile(`^[A-Za-z0-9*,/? \t-]*$`)
 // descriptors and no time zone. The Schedule is in the location of the time that Next is given.
 func ParseKEDA(expression string) (Schedule, error) {
 	const allowed = `allowed are five fields (minute hour day month weekday), such as "0 6 * * 1-5"`
-	switch {
-	case strings.Contains(expression, "TZ="):
-		// cron/v3 would accept it, and panic where nothing follows the zone.
-		return Schedule{}, fmt.Errorf("the time zone does not belong here; %s, and the zone in timezone", allowed)
-	case !cronText.MatchString(expression):
+	if !cronText.MatchString(expression) { // with a time zone alone, cron/v3 would panic
 		return Schedule{}, fmt.Errorf("%s is no cron expression; %s", yamltree.Quote(expression), allowed)
 	}
 	spec, err := parseCron(cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, expression)
@@ -97,11 +91,10 @@ func parseCron(options cron.ParseOption, expression string) (cron.SpecSchedule, 
 // month weekday), in UTC (https://github.com/atifaziz/NCrontab,
 // https://learn.microsoft.com/azure/azure-functions/functions-bindings-timer#ncrontab-expressions).
 //
-// The parser is that of cron/v3. NCRONTAB differs from it: the ends of a reversed range are
-// swapped, days and months may be written out ("Monday", "sept"), day of month and weekday both
-// have to match, and there is no "?". It refuses what Functions also accepts (a TimeSpan, five
-// fields) or reads in an unexpected way (a step of 0, names of one or two letters), and an
-// expression that never fires.
+// The parser is that of cron/v3. NCRONTAB differs from it: days and months may be written out
+// ("Monday"), day of month and weekday both have to match, and there is no "?". It refuses what
+// Functions also accepts (a TimeSpan, five fields) or reads in an unexpected way (a reversed range, a
+// step of 0, parts of names), and an expression that never fires.
 func ParseNCRONTAB(expression string) (Schedule, error) {
 	const allowed = `allowed are six fields (second minute hour day month weekday, in UTC), such as "0 */5 * * * *"`
 	fields := strings.Fields(expression)
@@ -111,14 +104,14 @@ func ParseNCRONTAB(expression string) (Schedule, error) {
 	case len(fields) != 6:
 		return Schedule{}, fmt.Errorf("%s has %d fields; %s", yamltree.Quote(expression), len(fields), allowed)
 	}
-	rewritten := make([]string, len(fields))
 	for i, kind := range ncrontabFields {
-		rewritten[i] = asCron(fields[i], kind.names)
-		if _, err := parseCron(kind.option, rewritten[i]); err != nil || !ncrontabForms.MatchString(fields[i]) {
-			return Schedule{}, fmt.Errorf("the %s %s is not allowed; allowed are %s, *, ranges (a-b), steps (*/n) and lists (a,b)", kind.name, yamltree.Quote(fields[i]), kind.values)
+		short := longNames.Replace(strings.ToLower(fields[i]))
+		if _, err := parseCron(kind.option, short); err != nil || !ncrontabForms.MatchString(short) {
+			return Schedule{}, fmt.Errorf("the %s %s is not allowed; allowed are %s, *, ranges (a-b, from low to high), steps (*/n) and lists (a,b)", kind.name, yamltree.Quote(fields[i]), kind.values)
 		}
+		fields[i] = short
 	}
-	spec, err := parseCron(cron.Second|cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, strings.Join(rewritten, " "))
+	spec, err := parseCron(cron.Second|cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, strings.Join(fields, " "))
 	if err != nil {
 		return Schedule{}, fmt.Errorf("%s is no NCRONTAB expression; %s", yamltree.Quote(expression), allowed)
 	}
@@ -129,43 +122,25 @@ func ParseNCRONTAB(expression string) (Schedule, error) {
 
 const ncrontabPart = `(\*|\w+(-\w+)?)(/[1-9]\d*)?`
 
-var (
-	ncrontabForms = regexp.MustCompile("^" + ncrontabPart + "(," + ncrontabPart + ")*$") // of a field
-	cronWord      = regexp.MustCompile(`[A-Za-z]{3,}`)
-	cronRange     = regexp.MustCompile(`(\d+)-(\d+)`)
-)
+// ncrontabForms is the form of a field.
+var ncrontabForms = regexp.MustCompile("^" + ncrontabPart + "(," + ncrontabPart + ")*$")
 
-// ncrontabFields are the fields of an expression, with the names of their values in order.
+// longNames shortens the names of days and months to those of cron/v3.
+var longNames = strings.NewReplacer(
+	"january", "jan", "february", "feb", "march", "mar", "april", "apr", "june", "jun", "july", "jul", "august", "aug",
+	"september", "sep", "october", "oct", "november", "nov", "december", "dec",
+	"sunday", "sun", "monday", "mon", "tuesday", "tue", "wednesday", "wed", "thursday", "thu", "friday", "fri", "saturday", "sat")
+
+// ncrontabFields are the fields of an expression.
 var ncrontabFields = []struct {
 	name   string
 	option cron.ParseOption
 	values string
-	names  string
 }{
-	{"second", cron.Second, "0 to 59", ""},
-	{"minute", cron.Minute, "0 to 59", ""},
-	{"hour", cron.Hour, "0 to 23", ""},
-	{"day", cron.Dom, "1 to 31", ""},
-	{"month", cron.Month, "1 to 12 or an English name of three letters or more",
-		"0 january february march april may june july august september october november december"},
-	{"weekday", cron.Dow, "0 to 6 or an English name of three letters or more", "sunday monday tuesday wednesday thursday friday saturday"},
-}
-
-// asCron rewrites a field for cron/v3: names, by their first three letters or more, become numbers,
-// and the ends of a reversed range are swapped.
-func asCron(field, names string) string {
-	field = cronWord.ReplaceAllStringFunc(field, func(word string) string {
-		if i := slices.IndexFunc(strings.Fields(names), func(name string) bool { return strings.HasPrefix(name, strings.ToLower(word)) }); i >= 0 {
-			return strconv.Itoa(i)
-		}
-		return word
-	})
-	return cronRange.ReplaceAllStringFunc(field, func(span string) string {
-		from, to, _ := strings.Cut(span, "-")
-		first, _ := strconv.Atoi(from)
-		if last, _ := strconv.Atoi(to); first > last {
-			return to + "-" + from
-		}
-		return span
-	})
+	{"second", cron.Second, "0 to 59"},
+	{"minute", cron.Minute, "0 to 59"},
+	{"hour", cron.Hour, "0 to 23"},
+	{"day", cron.Dom, "1 to 31"},
+	{"month", cron.Month, "1 to 12 or an English name, whole or of three letters"},
+	{"weekday", cron.Dow, "0 to 6 or an English name, whole or of three letters"},
 }

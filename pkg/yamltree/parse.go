@@ -27,9 +27,11 @@ const (
 // Parse reads the documents of a file, without empty ones. It returns documents also if there are
 // mistakes. file is the name of the file in mistakes.
 func Parse(file string, text []byte) (documents []*Node, mistakes Mistakes) {
-	if mistake := checkText(text); mistake.Text != "" {
-		mistake.File = file
-		return nil, Mistakes{mistake}
+	if len(text) > maxBytes {
+		return nil, Mistakes{{File: file, Text: fmt.Sprintf("is larger than %d MiB; allowed is less", maxBytes>>20)}}
+	}
+	if at := bytes.IndexFunc(text, noText); at >= 0 { // the YAML parser reports no line for it
+		return nil, Mistakes{{File: file, Line: lineAt(text, at), Text: "holds bytes that are no text; allowed is YAML or JSON in UTF-8"}}
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(withoutJSONEscapes(text)))
 	b := builder{file: file}
@@ -49,19 +51,8 @@ func Parse(file string, text []byte) (documents []*Node, mistakes Mistakes) {
 	return documents, b.mistakes
 }
 
-// checkText finds bytes that are no text, since the YAML parser reports no line for them.
-func checkText(text []byte) Mistake {
-	if len(text) > maxBytes {
-		return Mistake{Text: fmt.Sprintf("is larger than %d MiB; allowed is less", maxBytes>>20)}
-	}
-	valid := utf8.Valid(text)
-	at := bytes.IndexFunc(text, func(r rune) bool {
-		return r == utf8.RuneError && !valid || r < ' ' && !strings.ContainsRune("\t\r\n", r) || r == 0x7f
-	})
-	if at < 0 {
-		return Mistake{}
-	}
-	return Mistake{Line: lineAt(text, at), Text: "holds bytes that are no text; allowed is YAML or JSON in UTF-8"}
+func noText(r rune) bool {
+	return r == utf8.RuneError || r < ' ' && !strings.ContainsRune("\t\r\n", r) || r == 0x7f
 }
 
 func lineAt(text []byte, offset int) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }
@@ -98,7 +89,6 @@ func syntaxMistake(file string, text []byte, err error) Mistake {
 		m.Line, _ = strconv.Atoi(found[1])
 	}
 	if found := unknownAnchor.FindStringSubmatch(problem); found != nil {
-		problem = "the anchor " + Quote(found[1]) + " is not defined above"
 		m.Line = lineAt(text, max(0, bytes.Index(text, []byte("*"+found[1]))))
 	}
 	m.Text = "is not valid YAML or JSON (" + problem + "); look at the indentation, the colons and the quotes around this line"

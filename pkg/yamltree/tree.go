@@ -147,12 +147,8 @@ func (n *Node) Is() string {
 		return "is a list"
 	case tag == "!!str":
 		return "is " + strings.Replace(Quote(n.source.Value), `"`, `the text "`, 1)
-	case tag == "!!bool":
+	case tag == "!!bool", tag == "!!int", tag == "!!float", tag == "!!timestamp":
 		return "is " + QuoteName(n.source.Value)
-	case tag == "!!int", tag == "!!float":
-		return "is the number " + QuoteName(n.source.Value)
-	case tag == "!!timestamp":
-		return "is the time " + QuoteName(n.source.Value)
 	}
 	return "has a type of its own"
 }

@@ -34,7 +34,11 @@ func (f *Form) mistakes(root *Node, err *jsonschema.ValidationError) (all Mistak
 	switch k := err.ErrorKind.(type) {
 	case *kind.Required:
 		for _, name := range k.Missing {
-			all.Add(n.Get(name).Mistake(missing(properties(schema)[name].(Schema), strings.Contains(err.SchemaURL, "/else/"))))
+			text := "is missing; " + Allowed(properties(schema)[name].(Schema))
+			if strings.Contains(err.SchemaURL, "/else/") {
+				text += ", here or in defaults"
+			}
+			all.Add(n.Get(name).Mistake(text))
 		}
 		n.Bad = true
 		return all
@@ -47,8 +51,6 @@ func (f *Form) mistakes(root *Node, err *jsonschema.ValidationError) (all Mistak
 		return all
 	case *kind.AnyOf:
 		wrong = "is incomplete"
-	case *kind.Minimum, *kind.Maximum:
-		wrong = QuoteName(n.Text()) + " is out of range"
 	case *kind.Format:
 		wrong = k.Err.Error()
 		if before, after, found := strings.Cut(wrong, "; "); found {
@@ -71,17 +73,6 @@ func (f *Form) mistakes(root *Node, err *jsonschema.ValidationError) (all Mistak
 		all.Add(n.Mistake(wrong + "; " + allowed))
 	}
 	return all
-}
-
-// missing returns the sentence about a field that is missing.
-func missing(field Schema, orDefault bool) string {
-	what, _ := field["description"].(string)
-	what, _, _ = strings.Cut(strings.NewReplacer(":", ".", ";", ".", " (", ".").Replace(what), ".")
-	text := "is missing (" + what + "); " + Allowed(field)
-	if orDefault {
-		text += ", here or in defaults"
-	}
-	return text
 }
 
 // unknownField returns the sentence about a field that the schema does not have.

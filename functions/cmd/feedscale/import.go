@@ -22,13 +22,13 @@ import (
 // handler does not link it.
 func importFiles(env program.Env, f *program.Flags) {
 	f.Use, f.Short, f.GroupID = "import FILE...", "make a processors file from KEDA's ScaledObjects or from Functions triggers", program.GroupWork
-	f.Example = "feedscale import scaledobject.yaml --config processors.yaml\nfeedscale import host.json */function.json local.settings.json\n" +
+	f.Example = "feedscale import scaledobject.yaml --config processors.yaml\nfeedscale import */function.json\n" +
 		"feedscale import deploy/   # of a folder, what can be imported\nkubectl get scaledobjects,triggerauthentications -A -o yaml | feedscale import -"
 	to := f.String("config", "", "the file to write, which must not exist (default standard output)")
 	form := f.StringP("output", "o", "yaml", "yaml, the only form")
 	f.Check(func(names []string) {
 		f.Mistake(*form != "yaml", "--output is %q; allowed is yaml. --config names the file to write", *form)
-		f.Mistake(len(names) == 0, "name the files to import, as in feedscale import scaledobject.yaml, or feedscale import host.json */function.json local.settings.json")
+		f.Mistake(len(names) == 0, "name the files to import, as in feedscale import scaledobject.yaml, or feedscale import */function.json")
 	})
 	f.Run(func(_ context.Context, names []string) error { return runImport(env, names, *to) })
 }
@@ -114,5 +114,5 @@ func ofKEDAOrFunctions(path, text string) bool {
 	case ".yaml", ".yml":
 		return strings.Contains(text, "keda.sh/")
 	}
-	return slices.Contains([]string{"function.json", "functions.metadata", "local.settings.json"}, filepath.Base(path))
+	return slices.Contains([]string{"function.json", "functions.metadata"}, filepath.Base(path))
 }

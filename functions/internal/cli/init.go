@@ -63,7 +63,7 @@ func writeProcessors(ctx context.Context, env program.Env, setting, database, fi
 		return fmt.Errorf("no container that was looked at holds leases, so %s is not written: a processor that never ran has none, or its leases are in another account", file)
 	case found.Entries() == 0:
 		fmt.Fprintf(env.Stdout, "\n%s", text)
-		return fmt.Errorf("the leases describe no processor completely, so %s is not written: fill in the gaps in the comments above", file)
+		return fmt.Errorf("the leases describe no processor completely, so %s is not written: the comments above say why", file)
 	}
 	if err := WriteNew(file, []byte(text)); err != nil {
 		return program.Usage(err)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -101,8 +100,11 @@ func TestInitProposesWhatTheConfigurationTakesAlone(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^# [long]+…: .*processorName.* allowed are up to 255 characters`).Match(text) {
 		t.Errorf("what is left out is not named:\n%s", text)
 	}
+	if !regexp.MustCompile(`(?m)^# pay .*: a name has invisible characters`).Match(text) {
+		t.Errorf("that a name cannot be printed is not said:\n%s", text)
+	}
 	c, err := config.Load(file, text, config.Lookup(testworld.Environ(w.settings)))
-	if err != nil || len(c.Processors) != 8 || !slices.ContainsFunc(c.Processors, func(p config.Processor) bool { return p.ProcessorName == unseen }) {
+	if err != nil || len(c.Processors) != 7 {
 		t.Errorf("%d processors, %v\n%s", len(c.Processors), err, text)
 	}
 	for _, p := range testworld.Decode[polled](t, []byte(w.run(t, "poll", "--dry-run", "--output", "json", "--config", file).Stdout)).Processors {

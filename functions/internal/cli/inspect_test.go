@@ -259,8 +259,8 @@ func TestInspectTakesTheBeginningOfALeaseToken(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"several", []string{"orders", ""}, `several partitions of processor orders begin with "": 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11`},
-		{"none", []string{"orders", "17"}, `processor orders has no partition "17"; it has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11`},
+		{"several", []string{"orders", ""}, `processor orders has 12 partitions that begin with ""; it has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11`},
+		{"none", []string{"orders", "17"}, `processor orders has 0 partitions that begin with "17"; it has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11`},
 		{"no such processor", []string{"order", "1"}, `there is no processor "order"; did you mean orders?`},
 		{"no partition", []string{"orders"}, "name a processor and one of its partitions"},
 		{"a count of none", []string{"orders", "1", "--count", "0"}, `--count is "0"; allowed are whole numbers from 1 to 100`},

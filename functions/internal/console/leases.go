@@ -105,21 +105,16 @@ func join[T changefeed.Format | string](values []T) string {
 	return strings.Join(texts, ", ")
 }
 
-// entryText is an entry as YAML. What the user has to decide is a comment, and so is an incomplete
-// entry.
-func entryText(p discover.Processor, style Style) (note string, err error) {
+// entryText is an entry as YAML, after what the user has to decide or write as a comment.
+func entryText(p discover.Processor, style Style) (text string, err error) {
 	if p.Note != nil {
-		note = comment(Style{Width: style.Width - len("# ")}.wrapLines(cut(p.Prefix, mostName)+": "+*p.Note), style)
+		text = comment(Style{Width: style.Width - len("# ")}.wrapLines(cut(p.Prefix, mostName)+": "+*p.Note), style)
 	}
-	entry := cmp.Or(p.Entry, p.Draft)
-	if entry == nil {
-		return note, nil
+	if p.Entry == nil {
+		return text, nil
 	}
-	text, err := entry.YAML()
-	if entry == p.Draft {
-		text = comment(text, style)
-	}
-	return note + text, err
+	entry, err := p.Entry.YAML()
+	return text + entry, err
 }
 
 func comment(text string, style Style) (commented string) {

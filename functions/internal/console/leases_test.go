@@ -37,8 +37,7 @@ func found() discover.Report {
 		{
 			Prefix: "gone", Head: "gone.documents.azure.com", Monitored: "q0oIAA==/q0oIALS6YvQ=", Partitions: 1, Owners: []discover.Owner{live("wor\x1b[31mker\n")},
 			NewestSeconds: new(int64(3)), OldestSeconds: new(int64(3)),
-			Note:  new("account shop.documents.azure.com has no such container"),
-			Draft: &discover.Entry{Name: "gone", Connection: "?", DatabaseID: "?", ContainerID: "?"},
+			Note: new("account shop.documents.azure.com has no such container"),
 		},
 		{
 			Prefix: "unread", Head: "unread", Monitored: "unread", Partitions: 2, Error: new("the monitored container could not be looked up: 403\nForbidden"),

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
@@ -29,9 +27,6 @@ type Skipped struct {
 	What string // a container, or a database
 	Why  string
 }
-
-// glances is how many containers are looked at at once.
-const glances = 8
 
 // Account finds the processors with leases in a database of an account, or in all of them if
 // database is "". It searches a container that an SDK would use for leases, and whose first
@@ -68,20 +63,11 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 		}
 	}
 	found.Candidates = len(candidates)
-	seen := make([]glance, len(candidates))
-	var looks errgroup.Group
-	looks.SetLimit(glances)
-	for i, c := range candidates {
-		looks.Go(func() error {
-			seen[i].Glance, seen[i].usage, seen[i].err = account.Glance(ctx, c)
-			return nil
-		})
-	}
-	_ = looks.Wait() // each has its own error
 	taken := make(map[string]bool)
-	for i, c := range candidates {
-		g, err, report := seen[i], seen[i].err, Report{}
-		found.RequestCharge += g.usage.Charge
+	for _, c := range candidates {
+		g, usage, err := account.Glance(ctx, c)
+		found.RequestCharge += usage.Charge
+		report := Report{}
 		switch {
 		case err != nil:
 		case g.Leases == 0:
@@ -119,11 +105,4 @@ func (f Found) Entries() (n int) {
 // (azure-cosmos-dotnet-v3, DocumentServiceLeaseStoreManagerBuilder.cs).
 func mayHoldLeases(partitionKey []string) bool {
 	return slices.Contains([]string{"", "/id", "/partitionKey", "/_partitionKey"}, strings.Join(partitionKey, ", "))
-}
-
-// glance is a look at the first documents of a container.
-type glance struct {
-	cosmos.Glance
-	usage cosmos.Usage
-	err   error
 }

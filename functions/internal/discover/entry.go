@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -29,30 +28,11 @@ type Entry struct {
 	AccountHost      string `yaml:"accountHost,omitempty" json:"accountHost,omitempty"`
 }
 
-// YAML is the entry as an item of the list of processors. Invisible characters are escaped.
+// YAML is the entry as an item of the list of processors.
 func (e Entry) YAML() (string, error) {
-	var list yaml.Node
-	if err := list.Encode([]Entry{e}); err != nil {
-		return "", err
-	}
-	for _, n := range list.Content[0].Content {
-		if strings.ContainsFunc(n.Value, unseen) {
-			n.Style = yaml.DoubleQuotedStyle // no other style has escapes
-		}
-	}
-	text, err := yaml.Marshal(&list)
-	var b strings.Builder
-	for _, r := range string(text) {
-		if r == '\n' || !unseen(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		}
-	}
-	return b.String(), err
+	text, err := yaml.Marshal([]Entry{e})
+	return string(text), err
 }
-
-func unseen(r rune) bool { return !unicode.IsPrint(r) }
 
 // refused is the first mistake that the configuration finds in an entry; "" if it finds none.
 func (s survey) refused(e Entry) string {
@@ -70,51 +50,37 @@ func (s survey) refused(e Entry) string {
 	return m.Field[strings.LastIndex(m.Field, ".")+1:] + ": " + m.Text
 }
 
-// toFill is a value that only the user can know.
-const toFill = "?"
-
-// propose makes the entry of a processor, or a draft with a note on what the user has to fill in.
+// propose makes the entry of a processor, or a note on why there is none.
 func (s survey) propose(r *Processor, o origin) {
 	note := func(format string, args ...any) { r.Note = new(fmt.Sprintf(format, args...)) }
 	host := s.connection.Host
-	e := Entry{Connection: s.connection.Setting, DatabaseID: toFill, ContainerID: toFill}
-	ownHost := r.AccountHost != nil
-	if !ownHost {
-		e.ProcessorName, e.AccountHost = splitAnywhere(r.Head)
-	} else {
-		e.ProcessorName, e.AccountHost = *r.ProcessorName, *r.AccountHost
-		if e.AccountHost == host || e.AccountHost == strings.ToLower(host) {
-			e.AccountHost = "" // feedscale looks for these two
-		}
-	}
-	found := o.container != cosmos.Container{}
-	if found {
-		e.DatabaseID, e.ContainerID = o.container.Database, o.container.ID
-	}
-	ready := found && (ownHost || e.AccountHost != "")
-	switch {
-	case found && ownHost:
-	case ready:
-		note("the ids join processor name and host: %s. These lines find the leases as they are; to show the name, move it from accountHost to processorName.", r.Head)
-		if !o.byRID { // another account may have a container of these names
-			*r.Note += fmt.Sprintf(" If that host is not one of account %s, connection has to be the setting of its own, and leaseConnection: %s.", host, s.connection.Setting)
-		}
-	case found:
-		note("the ids begin with %q, which ends with no host: fill in processorName and accountHost, which they join", r.Head)
+	e := Entry{Connection: s.connection.Setting, DatabaseID: o.container.Database, ContainerID: o.container.ID}
+	switch ownHost := r.AccountHost != nil; {
 	case len(o.readings) == 0:
 		note("the ids are none that an SDK is known to write")
 		return
 	case len(o.readings) > 1:
-		note("names with '_' in them do not tell the database from the container, nor does account %s: fill in what %s stands for", host, o.monitored())
-	default:
+		note("names with '_' in them do not tell the database from the container, nor does account %s: write an entry with those that %s stands for", host, o.monitored())
+		return
+	case o.container == cosmos.Container{}:
 		note("account %s has no container %s: it was deleted or created anew, and these leases are left over", host, o.monitored())
-		if ownHost {
+		if !ownHost {
+			*r.Note += fmt.Sprintf("; or it is in another account, whose host ends %s: then write an entry with connection: its setting, and leaseConnection: %s", r.Head, e.Connection)
+		}
+		return
+	case ownHost:
+		e.ProcessorName, e.AccountHost = *r.ProcessorName, *r.AccountHost
+		if e.AccountHost == host || e.AccountHost == strings.ToLower(host) {
+			e.AccountHost = "" // feedscale looks for these two
+		}
+	default:
+		if e.ProcessorName, e.AccountHost = splitAnywhere(r.Head); e.AccountHost == "" {
+			note("the ids begin with %q, which ends with no host: write an entry with the processorName and the accountHost that they join", r.Head)
 			return
 		}
-		*r.Note += fmt.Sprintf("; or it is in another account, whose host ends %s: then fill in the setting that connects there, and the names", r.Head)
-		e.Connection, e.LeaseConnection = toFill, s.connection.Setting
-		if !o.byRID {
-			e.DatabaseID, e.ContainerID = o.readings[0].Database, o.readings[0].Container
+		note("the ids join processor name and host: %s. These lines find the leases as they are; to show the name, move it from accountHost to processorName.", r.Head)
+		if !o.byRID { // another account may have a container of these names
+			*r.Note += fmt.Sprintf(" If that host is not one of account %s, connection has to be the setting of its own, and leaseConnection: %s.", host, s.connection.Setting)
 		}
 	}
 	if s.container.Database != e.DatabaseID {
@@ -123,14 +89,7 @@ func (s survey) propose(r *Processor, o origin) {
 	if s.container.ID != "leases" {
 		e.LeaseContainerID = s.container.ID
 	}
-	if ready {
-		r.Entry = &e
-		return
-	}
-	if !ownHost {
-		e.AccountHost = cmp.Or(e.AccountHost, toFill)
-	}
-	r.Draft = &e
+	r.Entry = &e
 }
 
 // hostAtEnd matches the longest host that a text ends with, after anything.
@@ -146,44 +105,44 @@ func splitAnywhere(head string) (processorName, host string) {
 	return head, ""
 }
 
-// suggest names the entries. It drops those that the configuration refuses, and those that equal
-// another: a processor that changes its lease format has leases with two prefixes.
+// suggest names the entries. It drops those that the configuration refuses, those that cannot be
+// printed, and those that equal another: a processor that changes its lease format has leases with
+// two prefixes.
 func (s survey) suggest(processors []Processor, taken map[string]bool) {
 	first := make(map[Entry]*Processor)
 	for i := range processors {
 		p := &processors[i]
-		e := cmp.Or(p.Entry, p.Draft)
+		e := p.Entry
 		if e == nil {
 			continue
 		}
 		drop := func(why string) { p.Entry, p.Note = nil, &why }
-		if p.Entry != nil {
-			same := *e
-			same.AccountHost = strings.ToLower(cmp.Or(e.AccountHost, s.connection.Host))
-			if twin := first[same]; twin != nil {
-				// The host with the case of Java's leases finds both.
-				twin.Entry.AccountHost = cmp.Or(e.AccountHost, twin.Entry.AccountHost)
-				drop("the same processor as " + twin.Prefix)
-				continue
-			}
-			first[same] = p
-		}
-		e.Name = freeName(taken, e)
-		if why := s.refused(*e); p.Entry != nil && why != "" {
-			drop("the processors file does not take these leases: " + why)
+		same := *e
+		same.AccountHost = strings.ToLower(cmp.Or(e.AccountHost, s.connection.Host))
+		if twin := first[same]; twin != nil {
+			// The host with the case of Java's leases finds both.
+			twin.Entry.AccountHost = cmp.Or(e.AccountHost, twin.Entry.AccountHost)
+			drop("the same processor as " + twin.Prefix)
 			continue
 		}
-		taken[e.Name] = true
+		first[same] = p
+		e.Name = freeName(taken, e)
+		invisible := func(r rune) bool { return !unicode.IsPrint(r) }
+		if strings.ContainsFunc(e.DatabaseID+e.ContainerID+s.container.String()+e.ProcessorName+e.AccountHost, invisible) {
+			drop("a name has invisible characters: write an entry with escapes in double quotes")
+		} else if why := s.refused(*e); why != "" {
+			drop("the processors file does not take these leases: " + why)
+		} else {
+			taken[e.Name] = true
+		}
 	}
 }
 
 // freeName names an entry after its processor, or after both that and its container; without a
-// processor name, after the container or the host.
+// processor name, after the container.
 func freeName(taken map[string]bool, e *Entry) string {
-	container := strings.Trim(e.ContainerID, toFill)
 	if config.EntryName(e.ProcessorName) == "" {
-		account, _, _ := strings.Cut(e.AccountHost, ".")
-		return config.FreeName(taken, cmp.Or(config.EntryName(container), account))
+		return config.FreeName(taken, e.ContainerID)
 	}
-	return config.FreeName(taken, e.ProcessorName, e.ProcessorName+"-"+container)
+	return config.FreeName(taken, e.ProcessorName, e.ProcessorName+"-"+e.ContainerID)
 }

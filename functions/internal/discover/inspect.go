@@ -211,9 +211,6 @@ func tokenOf(leases []changefeed.LeaseDocument, name, partition string) (string,
 		return fit[0], nil
 	case len(all) == 0:
 		return "", fmt.Errorf("processor %s has no lease; feedscale poll --dry-run --explain %s says why; %w", name, name, ErrPartition)
-	case len(fit) == 0:
-		return "", fmt.Errorf("processor %s has no partition %q; it has %s; %w", name, partition, strings.Join(all, ", "), ErrPartition)
-	default:
-		return "", fmt.Errorf("several partitions of processor %s begin with %q: %s; %w", name, partition, strings.Join(fit, ", "), ErrPartition)
 	}
+	return "", fmt.Errorf("processor %s has %d partitions that begin with %q; it has %s; %w", name, len(fit), partition, strings.Join(all, ", "), ErrPartition)
 }

@@ -37,9 +37,7 @@ type Processor struct {
 	Unreadable    []Unreadable        `json:"unreadable"`
 	Note          *string             `json:"note"`  // what the user has to do
 	Error         *string             `json:"error"` // what could not be looked up
-	Entry         *Entry              `json:"entry"` // null if it is incomplete, or equals another
-
-	Draft *Entry `json:"-"` // an incomplete Entry; nil if there is nothing to fill in
+	Entry         *Entry              `json:"entry"` // null if it would be incomplete, or equals another
 }
 
 type Owner struct {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/feedscale/feedscale/pkg/config"
@@ -32,33 +31,18 @@ func variable(name string) string {
 func (k *keda) authentication(kind string, v *yamltree.Node) {
 	spec, namespace := v.Get("spec"), v.Get("metadata", "namespace").Text()
 	a := authentication{}
-	for _, ref := range []struct{ field, kind string }{{"secretTargetRef", "Secret"}, {"configMapTargetRef", "ConfigMap"}} {
-		for _, item := range spec.Get(ref.field).Items {
+	for field, kind := range map[string]string{"secretTargetRef": "Secret", "configMapTargetRef": "ConfigMap"} {
+		for _, item := range spec.Get(field).Items {
 			name, entry := item.Get("name").Text(), item.Get("key").Text()
-			what := fmt.Sprintf("key %s of %s %s", yamltree.QuoteName(entry), ref.kind, yamltree.QuoteName(path.Join(namespace, name)))
-			if kind == "ClusterTriggerAuthentication" {
-				what += " in KEDA's namespace"
-			}
+			what := fmt.Sprintf("key %s of %s %s", yamltree.QuoteName(entry), kind, yamltree.QuoteName(path.Join(namespace, name)))
 			a[item.Get("parameter").Text()] = source{at: item, what: what, wanted: settingName(name, entry)}
 		}
 	}
 	for _, item := range spec.Get("env").Items {
 		a[item.Get("parameter").Text()] = fromEnvironment(item, item.Get("name").Text())
 	}
-	switch pod := spec.Get("podIdentity"); pod.Get("provider").Text() {
-	case "", "none":
-	case "azure-workload":
+	if pod := spec.Get("podIdentity"); pod.Present() && pod.Get("provider").Text() != "none" {
 		k.remark(pod, "feedscale signs in with its own identity, not with KEDA's: give it the role Cosmos DB Built-in Data Reader (https://github.com/feedscale/feedscale/blob/main/docs/permissions.md)")
-		for parameter, v := range map[string]*yamltree.Node{"tenantId": pod.Get("identityTenantId"), "clientId": pod.Get("identityId")} {
-			if v.Text() != "" {
-				a[parameter] = literal(v, v.Text())
-			}
-		}
-		if host := pod.Get("identityAuthorityHost"); host.Present() {
-			k.remark(host, "%s", instead("activeDirectoryEndpoint"))
-		}
-	default:
-		k.remark(pod, "fill in by hand: %s", instead("podIdentity"))
 	}
 	k.rest(spec.Fields, "fill in by hand: "+instead("authenticationRef"), "secretTargetRef", "configMapTargetRef", "env", "podIdentity")
 	k.authentications[[3]string{kind, namespace, v.Get("metadata", "name").Text()}] = a
@@ -68,13 +52,9 @@ func (k *keda) authentication(kind string, v *yamltree.Node) {
 // taken for its value.
 func fromEnvironment(at *yamltree.Node, name string) source {
 	if !config.IsSettingName(name) {
-		return literal(at, name)
+		return source{at: at, literal: name, wanted: "COSMOS"}
 	}
 	return source{at: at, what: variable(name), wanted: name}
-}
-
-func literal(at *yamltree.Node, value string) source {
-	return source{at: at, literal: value, wanted: "COSMOS"}
 }
 
 // referred returns the authentication that a trigger refers to.
@@ -101,55 +81,63 @@ func (t trigger) source(parameter string) (source, bool) {
 		return fromEnvironment(v, v.Text()), true
 	}
 	v := t.metadata.Get(parameter)
-	return literal(v, v.Text()), v.Present()
+	return source{at: v, literal: v.Text(), wanted: "COSMOS"}, v.Present()
 }
 
-// connection returns the name of the setting for an account, and its place; "" for leases in the
-// monitored account. It takes the names of the three parameters that say how to connect.
-func (k *keda) connection(t trigger, stringName, endpointName, keyName string) (name string, at *yamltree.Node) {
-	by := func(parameter string) bool { _, ok := t.source(parameter); return ok }
-	var parameters []string
+// connectionFields are the fields of a trigger that say how to connect.
+var connectionFields = []string{
+	"connection", "connectionFromEnv", "leaseConnection", "leaseConnectionFromEnv",
+	"endpoint", "leaseEndpoint", "cosmosDBKey", "cosmosDBKeyFromEnv", "leaseCosmosDBKey", "leaseCosmosDBKeyFromEnv",
+	"tenantId", "tenantIdFromEnv", "clientId", "clientIdFromEnv", "clientSecret", "clientSecretFromEnv",
+}
+
+// connection returns the name of the setting for an account, "" for leases in the monitored account.
+// It takes the names of the parameters that say how to connect.
+func (k *keda) connection(t trigger, whole, endpoint, key string) string {
+	type parameter struct {
+		name, suffix, what string
+		secret             bool
+	}
+	parameters := []parameter{{whole, "", "a connection string", true}}
+	account, found := t.source(whole)
+	if !found {
+		account, found = t.source(endpoint)
+		parameters = []parameter{
+			{endpoint, "__accountEndpoint", "the endpoint of the account", false}, {key, "__accountKey", "a key of the account", true},
+			{"tenantId", "__tenantId", "the tenant of the identity", false}, {"clientId", "__clientId", "the client id of the identity", false},
+			{"clientSecret", "__clientSecret", "a secret of the identity", true},
+		}
+	}
 	switch {
-	case by(stringName):
-		parameters = []string{stringName}
-	case by(endpointName) && by(keyName):
-		parameters = []string{endpointName, keyName}
-	case by(endpointName):
-		parameters = []string{endpointName, "tenantId", "clientId", "clientSecret"}
-	case stringName != "connection":
-		return "", nil
-	default:
+	case !found && whole == "leaseConnection":
+		return ""
+	case !found:
 		ref := t.Get("authenticationRef", "name").Text()
 		if ref == "" {
 			k.remark(t.Node, "says neither connectionFromEnv nor endpoint; make the setting that is listed as the application connects")
 		}
 		return k.account("unknown "+ref, settingName(ref),
-			Setting{What: "a connection string, or the endpoint in the same name with __accountEndpoint behind it"}), t.Node
+			Setting{What: "a connection string, or the endpoint in the same name with __accountEndpoint behind it"})
 	}
-	account, _ := t.source(parameters[0])
 	id, wanted, needs := "", account.wanted, []Setting(nil)
-	for _, p := range []struct{ name, suffix, what string }{
-		{stringName, "", "a connection string"}, {endpointName, "__accountEndpoint", "the endpoint of the account"},
-		{keyName, "__accountKey", "a key of the account"}, {"tenantId", "__tenantId", "the tenant of the identity"},
-		{"clientId", "__clientId", "the client id of the identity"}, {"clientSecret", "__clientSecret", "a secret of the identity"},
-	} {
+	for _, p := range parameters {
 		s, found := t.source(p.name)
-		if !found || !slices.Contains(parameters, p.name) {
+		if !found {
 			continue
 		}
 		need := Setting{Name: p.suffix, Value: s.literal, What: p.what}
 		switch {
 		case s.what != "":
 			need.What += ", that of " + s.what
-		case p.name == endpointName:
-			need.Value, wanted = k.endpoint(s)
-		case p.name != "tenantId" && p.name != "clientId":
-			need.Value, need.What = "", fmt.Sprintf("%s, that of %s:%d", need.What, s.at.File, s.at.Line)
+		case p.secret:
+			need.Value, need.What = "", fmt.Sprintf("%s, that of %s:%d", p.what, s.at.File, s.at.Line)
 			k.remark(s.at, "this secret is not repeated: put it into the setting that is listed, and replace it if others can read this file")
+		case p.name == endpoint:
+			need.Value, wanted = k.endpoint(s)
 		}
 		id, needs = id+p.suffix+s.what+s.literal, append(needs, need)
 	}
-	return k.account(id, wanted, needs...), account.at
+	return k.account(id, wanted, needs...)
 }
 
 // endpoint returns the endpoint of an account in a trigger, and a name for its setting.

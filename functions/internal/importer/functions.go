@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/yamltree"
@@ -16,7 +14,6 @@ import (
 // apps makes entries of the functions of Functions apps.
 type apps struct {
 	*output
-	local    map[string]yamltree.Node     // values of local.settings.json by folder, which may be secrets
 	triggers map[string][]functionTrigger // by the folder of their app
 }
 
@@ -25,7 +22,6 @@ type apps struct {
 type functionTrigger struct {
 	*yamltree.Node        // the binding
 	name           string // of the function
-	folder         string // of its app
 	disabled       *yamltree.Node
 }
 
@@ -33,7 +29,7 @@ type functionTrigger struct {
 func (a *apps) function(v *yamltree.Node, name, folder string) {
 	for _, binding := range v.Get("bindings").Items {
 		if strings.EqualFold(binding.Get("type").Text(), "cosmosDBTrigger") {
-			a.triggers[folder] = append(a.triggers[folder], functionTrigger{binding, name, folder, v.Get("disabled")})
+			a.triggers[folder] = append(a.triggers[folder], functionTrigger{binding, name, v.Get("disabled")})
 			return
 		}
 	}
@@ -47,55 +43,52 @@ func (a *apps) functions() {
 		triggers, group := a.triggers[folder], ""
 		if len(triggers) > 1 {
 			group = a.freeName(cmp.Or(strings.Trim(path.Base(folder), "./"), "functions"))
-			a.groups = append(a.groups, &entry{at: triggers[0].Node, name: group})
+			a.groups = append(a.groups, &entry{Name: group})
 		}
 		for _, t := range triggers {
-			e := a.processor(t, group)
-			e.name = a.freeName(t.name, e.get("containerId"))
+			e := a.processor(t, folder)
+			e.Name, e.Group = a.freeName(t.name, e.ContainerID), group
 			a.processors = append(a.processors, e)
 			a.remark(t.Get("target"), "no file names what runs the function: to have feedscale scale it, give its entry or its group a target, {containerAppId: ID} or {deployment: NAME}; with a plan of Azure Functions it needs none")
 		}
 	}
 }
 
-// processor makes the entry of a trigger.
-func (a *apps) processor(t functionTrigger, group string) *entry {
-	e := &entry{at: t.Node}
-	e.setText("group", group, "", t.Node)
+// processor makes the entry of a trigger of the app in a folder.
+func (a *apps) processor(t functionTrigger, folder string) *entry {
 	a.rest(t.Fields, "is not read; if feedscale has what it does, fill it in by hand",
 		"type", "name", "direction", "dataType", "properties", "cardinality",
 		"connection", "databaseName", "containerName", "leaseConnection", "leaseDatabaseName", "leaseContainerName",
 		"leaseContainerPrefix", "startFromBeginning", "startFromTime", "leaseExpirationInterval", "maxItemsPerInvocation")
-	connection := a.connection(t, t.Get("connection"), "CosmosDB")
-	e.setText("connection", connection, "", t.Get("connection"))
-	if v := t.Get("leaseConnection"); v.Text() != "" {
-		e.setText("leaseConnection", a.connection(t, v, ""), connection, v)
-	}
-	for _, f := range []struct{ from, to string }{
-		{"databaseName", "databaseId"}, {"containerName", "containerId"},
-		{"leaseDatabaseName", "leaseDatabaseId"}, {"leaseContainerName", "leaseContainerId"},
-		{"leaseContainerPrefix", "processorName"}, // TryCreateAsync of the extension: the prefix is the processor's name
-	} {
-		implied := map[string]string{"leaseDatabaseId": e.get("databaseId"), "leaseContainerId": "leases"}[f.to]
-		e.setText(f.to, a.resolved(t, t.Get(f.from)), implied, t.Get(f.from))
-	}
-	if from := t.Get("startFromTime"); from.Text() != "" {
-		e.setText("startFrom", from.Text(), "", from)
-	} else if beginning := t.Get("startFromBeginning"); isTrue(beginning) {
-		e.setText("startFrom", "beginning", "", beginning)
-	}
-	if v := t.Get("leaseExpirationInterval"); v.Present() {
-		if d, err := time.ParseDuration(v.Text() + "ms"); err == nil {
-			e.set("leaseExpiration", d.String(), v)
+	for _, f := range t.Fields {
+		if strings.Count(f.Text(), "%") > 1 {
+			a.remark(f, "has a placeholder, which feedscale does not know; write the value of the setting")
 		}
 	}
-	// It is the target of the extension's target-based scaling (CosmosDBTargetScaler).
-	if v := t.Get("maxItemsPerInvocation"); v.Present() {
-		e.set("changeFeedLagThreshold", plain(v.Text()), v)
-		a.remark(v, "is carried over as changeFeedLagThreshold: as many items per instance are what the target-based scaling of Functions aims at")
+	text := func(name string) string { return line(t.Get(name)) }
+	e := &entry{
+		Connection: a.connection(t.Get("connection"), folder),
+		DatabaseID: text("databaseName"), ContainerID: text("containerName"),
+		ProcessorName: text("leaseContainerPrefix"), // TryCreateAsync of the extension: the prefix is the processor's name
+		StartFrom:     text("startFromTime"),
+		Threshold:     number(t.Get("maxItemsPerInvocation")), // the target of its CosmosDBTargetScaler
+		Paused:        isTrue(t.disabled),
 	}
-	if isTrue(t.disabled) {
-		e.set("paused", true, t.disabled)
+	lease := e.Connection
+	if v := t.Get("leaseConnection"); v.Text() != "" {
+		lease = a.connection(v, folder)
+	}
+	e.leasesIn(lease, cmp.Or(text("leaseDatabaseName"), e.DatabaseID), cmp.Or(text("leaseContainerName"), "leases"))
+	if e.StartFrom == "" && isTrue(t.Get("startFromBeginning")) {
+		e.StartFrom = "beginning"
+	}
+	if interval := text("leaseExpirationInterval"); interval != "" {
+		e.LeaseExpiration = interval + "ms"
+	}
+	if e.Threshold != nil {
+		a.remark(t.Get("maxItemsPerInvocation"), "is carried over as changeFeedLagThreshold: as many items per instance are what the target-based scaling of Functions aims at")
+	}
+	if e.Paused {
 		a.remark(t.disabled, "is carried over as paused: true: it is measured and shown, and nothing is published")
 	} else if t.disabled.Present() && !strings.EqualFold(t.disabled.Text(), "false") {
 		a.remark(t.disabled, "a setting says whether the function runs; write paused: true where it does not")
@@ -104,51 +97,17 @@ func (a *apps) processor(t functionTrigger, group string) *entry {
 }
 
 // connection is the connection of a property, of the same name, since feedscale looks settings up
-// as the extension does. fallback is the name that the extension assumes.
-func (a *apps) connection(t functionTrigger, v *yamltree.Node, fallback string) string {
-	name := a.resolved(t, v)
+// as the extension does.
+func (a *apps) connection(v *yamltree.Node, folder string) string {
+	name := v.Text()
 	if name == "" {
-		name = fallback
+		name = "CosmosDB" // as the extension assumes
 		a.remark(v, "is missing; the trigger connects by %s then, and so does the entry", name)
 	}
 	if !config.IsSettingName(name) {
 		a.remark(v, "is not the name of a setting; put what the application connects by into the setting that is listed")
-		return a.account("app "+t.folder+" "+name, "COSMOS", Setting{What: "a connection string, as in the settings of the Functions app"})
+		return a.account("app "+folder+" "+name, "COSMOS", Setting{What: "a connection string, as in the settings of the Functions app"})
 	}
-	var needs []Setting
-	for _, f := range a.local[t.folder].Fields {
-		prefix, suffix, fielded := strings.Cut(strings.ReplaceAll(f.Name, ":", "__"), "__")
-		if fielded && strings.EqualFold(prefix, name) {
-			needs = append(needs, Setting{Name: "__" + suffix, What: "as in the settings of the Functions app"})
-		}
-	}
-	if needs == nil {
-		needs = []Setting{{What: "a connection string, or __accountEndpoint behind it, as in the settings of the Functions app"}}
-	}
-	return a.account(variable(name), name, needs...) // KEDA triggers name the same variables
-}
-
-var placeholder = regexp.MustCompile(`%[^%]+%`)
-
-// resolved replaces %NAME% by the value of the setting, as the host does: from this process, or
-// else from local.settings.json. A value that may be a secret is not used.
-func (a *apps) resolved(t functionTrigger, v *yamltree.Node) string {
-	values := a.local[t.folder]
-	return placeholder.ReplaceAllStringFunc(v.Text(), func(found string) string {
-		name, from := strings.Trim(found, "%"), "the environment"
-		value, _ := a.lookup(name)
-		if value == "" {
-			value, from = values.Get(name).Text(), "local.settings.json"
-		}
-		switch {
-		case value == "":
-			a.remark(v, "%s stands here as it is: feedscale knows no such placeholder; write the value of the setting %s", found, name)
-		case len(value) > 64 || strings.ContainsAny(value, `=;/\#?`):
-			a.remark(v, "%s stands here as it is: the value of %s in %s may be a secret, and is no name; write the name", found, name, from)
-		default:
-			a.remark(v, "%s is the value of %s in %s; check that it is the same where the application runs", found, name, from)
-			return value
-		}
-		return found
-	})
+	// KEDA's triggers name the same variables.
+	return a.account(variable(name), name, Setting{What: "a connection string, or __accountEndpoint behind it, as in the settings of the Functions app"})
 }

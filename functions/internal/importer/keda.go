@@ -3,7 +3,6 @@ package importer
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -18,9 +17,19 @@ type keda struct {
 	authentications map[[3]string]authentication // by kind, namespace (or "") and name
 }
 
-// object keeps the objects of KEDA in a Kubernetes object or list. It reports whether there are
-// any.
-func (k *keda) object(v *yamltree.Node) (used bool) {
+// trigger is a trigger for Cosmos DB: KEDA's own
+// (https://github.com/kedacore/keda, pkg/scalers/azure_cosmosdb_scaler.go), or the community's
+// external scaler (https://github.com/kedacore/external-scaler-azure-cosmos-db,
+// src/Scaler/Services/ScalerMetadata.cs).
+type trigger struct {
+	*yamltree.Node
+	external       bool
+	metadata       *yamltree.Node
+	authentication authentication
+}
+
+// object keeps the objects of KEDA in a Kubernetes object or list.
+func (k *keda) object(v *yamltree.Node) {
 	switch kind := v.Get("kind").Text(); kind {
 	case "ScaledObject":
 		k.objects = append(k.objects, v)
@@ -28,31 +37,28 @@ func (k *keda) object(v *yamltree.Node) (used bool) {
 		k.authentication(kind, v)
 	case "ScaledJob":
 		k.remark(v, "a ScaledJob starts a job for each piece of work, but a change feed processor keeps running: run it in a Deployment with a ScaledObject")
-	default:
-		if strings.HasSuffix(kind, "List") {
-			for _, item := range v.Get("items").Items {
-				used = k.object(item) || used
-			}
+	default: // of a List
+		for _, item := range v.Get("items").Items {
+			k.object(item)
 		}
-		return used
 	}
-	return true
 }
 
 // scaledObject makes entries of a ScaledObject
-// (https://keda.sh/docs/latest/reference/scaledobject-spec/).
+// (https://keda.sh/docs/latest/reference/scaledobject-spec/): several triggers are a group.
 func (k *keda) scaledObject(v *yamltree.Node) {
 	spec, name, namespace := v.Get("spec"), v.Get("metadata", "name").Text(), v.Get("metadata", "namespace").Text()
 	var triggers []trigger
-	var windows []*yamltree.Node
+	var windows []window
 	for _, t := range spec.Get("triggers").Items {
 		kind, m := t.Get("type").Text(), t.Get("metadata")
+		external := kind == "external" || kind == "external-push"
 		switch {
-		case kind == "azure-cosmosdb", isExternal(kind) && m.Get("databaseId").Present() && m.Get("containerId").Present():
-			triggers = append(triggers, trigger{t, isExternal(kind), m, k.referred(t, namespace)})
+		case kind == "azure-cosmosdb", external && m.Get("databaseId").Present() && m.Get("containerId").Present():
+			triggers = append(triggers, trigger{t, external, m, k.referred(t, namespace)})
 		case kind == "cron":
-			windows = append(windows, t)
-		case isExternal(kind) && m.Get("processor").Present():
+			windows = append(windows, window{m.Get("timezone").Text(), m.Get("start").Text(), m.Get("end").Text(), number(m.Get("desiredReplicas"))})
+		case external && m.Get("processor").Present():
 			k.remark(t, "asks feedscale for processor %q already", m.Get("processor").Text())
 		default:
 			k.remark(t, "a trigger of type %q does not measure Cosmos DB; keep it in a ScaledObject, and add a trigger there that asks feedscale (https://github.com/feedscale/feedscale/blob/main/docs/act.md)", kind)
@@ -62,31 +68,30 @@ func (k *keda) scaledObject(v *yamltree.Node) {
 		k.remark(v, "this ScaledObject has no trigger for Cosmos DB that can be carried over; leave it with KEDA")
 		return
 	}
-	shared, own := k.shared(v, triggers, windows), scalars(spec, "minReplicaCount", "maxReplicaCount")
-	if target := scaleTarget(spec.Get("scaleTargetRef"), namespace); target != nil {
-		own = append(own, field{"target", target, spec.Get("scaleTargetRef")})
-	} else {
-		k.remark(spec.Get("scaleTargetRef"), "fill in by hand: write target: {deployment: NAME, namespace: NAMESPACE}")
+	scaled := &entry{
+		Name:        k.freeName(name, name+"-"+namespace),
+		MinReplicas: number(spec.Get("minReplicaCount")), MaxReplicas: number(spec.Get("maxReplicaCount")),
+		Target: k.target(spec.Get("scaleTargetRef"), namespace),
 	}
-	name = k.freeName(name, name+"-"+namespace)
-	if len(triggers) == 1 {
-		e := k.processor(triggers[0], "")
-		e.name, e.fields = name, slices.Concat(e.fields, own, shared)
-		k.processors = append(k.processors, e)
-		return
+	group := ""
+	if len(triggers) > 1 {
+		group = scaled.Name
+		k.groups = append(k.groups, scaled)
 	}
-	k.groups = append(k.groups, &entry{at: v, name: name, fields: own})
 	for _, t := range triggers {
-		e := k.processor(t, name)
-		e.name = k.freeName(name + "-" + cmp.Or(t.Get("name").Text(), t.metadata.Get("processorName").Text(), t.metadata.Get("containerId").Text()))
-		e.fields = append(e.fields, shared...)
+		e := scaled
+		if group != "" {
+			e = &entry{Group: group, Name: k.freeName(name + "-" + cmp.Or(t.Get("name").Text(), t.metadata.Get("processorName").Text(), t.metadata.Get("containerId").Text()))}
+		}
+		k.processor(e, t)
+		k.shared(e, v)
+		e.Schedules = windows
 		k.processors = append(k.processors, e)
 	}
 }
 
-// scaleTarget returns the target labels of what a ScaledObject scales (docs/consume.md), nil if it
-// has no name.
-func scaleTarget(ref *yamltree.Node, namespace string) map[string]string {
+// target returns the target labels of what a ScaledObject scales (docs/consume.md).
+func (k *keda) target(ref *yamltree.Node, namespace string) map[string]string {
 	name, version := ref.Get("name").Text(), cmp.Or(ref.Get("apiVersion").Text(), "apps/v1")
 	kind := cmp.Or(ref.Get("kind").Text(), "Deployment")
 	target := map[string]string{"apiVersion": version, "kind": kind, "name": name}
@@ -97,20 +102,10 @@ func scaleTarget(ref *yamltree.Node, namespace string) map[string]string {
 		target["namespace"] = namespace
 	}
 	if name == "" {
+		k.remark(ref, "fill in by hand: %s", instead("scaleTargetRef"))
 		return nil
 	}
 	return target
-}
-
-// scalars copies fields.
-func scalars(v *yamltree.Node, names ...string) []field {
-	var all []field
-	for _, name := range names {
-		if f := v.Get(name); f.Present() {
-			all = append(all, field{name, plain(f.Text()), f})
-		}
-	}
-	return all
 }
 
 // window is an item of schedules.
@@ -119,74 +114,58 @@ type window struct {
 	DesiredReplicas      *yaml.Node `yaml:"desiredReplicas"`
 }
 
-// shared is the fields of a ScaledObject for each of its triggers.
-func (k *keda) shared(v *yamltree.Node, triggers []trigger, windows []*yamltree.Node) []field {
+// shared sets the fields of a ScaledObject for each of its triggers.
+func (k *keda) shared(e *entry, v *yamltree.Node) {
 	spec := v.Get("spec")
-	all := append(k.interval(spec, triggers), scalars(spec, "cooldownPeriod")...)
+	hpa := spec.Get("advanced", "horizontalPodAutoscalerConfig")
+	e.Cooldown = number(spec.Get("cooldownPeriod"))
 	if fallback, ok := spec.Get("fallback").Value().(map[string]any); ok {
 		fallback["behavior"] = cmp.Or(fallback["behavior"], any("static")) // KEDA's default
-		all = append(all, field{"fallback", fallback, spec.Get("fallback")})
+		e.Fallback = fallback
 	}
-	hpa := spec.Get("advanced", "horizontalPodAutoscalerConfig")
+	e.Behavior = hpa.Get("behavior").Value()
 	k.rest(spec.Get("advanced").Fields, "nothing is written for it", "horizontalPodAutoscalerConfig")
 	k.rest(hpa.Fields, "there is no HorizontalPodAutoscaler; nothing is written for it", "behavior")
-	if behavior, ok := hpa.Get("behavior").Value().(map[string]any); ok {
-		for _, rules := range behavior {
-			rules, _ := rules.(map[string]any)
-			if quantity, ok := rules["tolerance"].(string); ok { // of Kubernetes: 50m is 50e-3
-				rules["tolerance"] = plain(strings.Replace(quantity, "m", "e-3", 1))
-			}
-		}
-		all = append(all, field{"behavior", behavior, hpa.Get("behavior")})
-	}
-	var schedules []window
-	for _, w := range windows {
-		text := func(name string) string { return strings.TrimSpace(w.Get("metadata", name).Text()) }
-		schedules = append(schedules, window{text("timezone"), text("start"), text("end"), plain(text("desiredReplicas"))})
-	}
-	if schedules != nil {
-		all = append(all, field{"schedules", schedules, windows[0]})
-	}
 	k.rest(spec.Fields, "is no field of a ScaledObject, and nothing is written for it",
-		"scaleTargetRef", "minReplicaCount", "maxReplicaCount", "pollingInterval", "cooldownPeriod", "fallback", "advanced", "triggers")
-	return append(all, k.annotations(v.Get("metadata", "annotations"))...)
-}
-
-// interval carries over pollingInterval as idleSchedule. KEDA uses it only from and to zero
-// replicas; else the HorizontalPodAutoscaler asks every 15 s, unless the trigger caches the metric
-// (IsPollingIntervalRelevant in https://github.com/kedacore/keda,
-// apis/keda/v1alpha1/scaledobject_types.go).
-func (k *keda) interval(spec *yamltree.Node, triggers []trigger) []field {
-	v, name := spec.Get("pollingInterval"), "idleSchedule"
-	if slices.ContainsFunc(triggers, func(t trigger) bool { return isTrue(t.Get("useCachedMetrics")) }) {
-		name = "schedule"
-	}
-	sleeps := cmp.Or(spec.Get("minReplicaCount").Text(), "0") == "0" || spec.Get("idleReplicaCount").Present()
-	const hpaInterval = 15 // seconds, as of feedscale by default
-	seconds, err := strconv.Atoi(v.Text())
-	schedule := every(seconds)
-	switch {
-	case err != nil, seconds < 1, seconds == hpaInterval:
-		return nil
-	case schedule == "", seconds < hpaInterval, name == "idleSchedule" && !sleeps:
-		k.remark(v, "%s", instead("pollingInterval"))
-		return nil
-	}
-	return []field{{name, schedule, v}}
-}
-
-// annotations carries over a pause
-// (https://keda.sh/docs/latest/concepts/scaling-deployments/#pause-autoscaling).
-func (k *keda) annotations(v *yamltree.Node) (paused []field) {
-	for _, a := range v.Fields {
-		switch name, _ := strings.CutPrefix(a.Name, "autoscaling.keda.sh/"); {
-		case strings.EqualFold(a.Text(), "false"):
-		case name == "paused", name == "paused-replicas":
+		"scaleTargetRef", "minReplicaCount", "maxReplicaCount", "cooldownPeriod", "fallback", "advanced", "triggers")
+	// https://keda.sh/docs/latest/concepts/scaling-deployments/#pause-autoscaling
+	for _, a := range v.Get("metadata", "annotations").Fields {
+		paused := a.Name == "autoscaling.keda.sh/paused" || a.Name == "autoscaling.keda.sh/paused-replicas"
+		if paused && !strings.EqualFold(a.Text(), "false") {
+			e.Paused = true
 			k.remark(a, "is carried over as paused: true: it is measured and shown, and nothing is published; set a number of replicas by hand")
-			paused = []field{{"paused", true, a}}
-		case name == "paused-scale-in", name == "paused-scale-out", name == "force-activation":
-			k.remark(a, "is no switch here; write selectPolicy: Disabled in behavior.scaleDown or behavior.scaleUp, or minReplicaCount: 1 to keep it active")
 		}
 	}
-	return paused
 }
+
+// processor sets the fields of a trigger.
+func (k *keda) processor(e *entry, t trigger) {
+	m := t.metadata
+	k.rest(m.Fields, "KEDA's scaler for Cosmos DB does not read it, or it is for the way to that; nothing is written for it", slices.Concat(connectionFields,
+		[]string{"databaseId", "containerId", "leaseDatabaseId", "leaseContainerId", "processorName",
+			"changeFeedLagThreshold", "activationChangeFeedLagThreshold", "maxActiveLeasesPerReplica", "enableHighAvailability"})...)
+	k.rest(t.Fields, "nothing is written for it", "type", "name", "metadata", "authenticationRef")
+	e.Connection = k.connection(t, "connection", "endpoint", "cosmosDBKey")
+	e.DatabaseID, e.ContainerID, e.ProcessorName = line(m.Get("databaseId")), line(m.Get("containerId")), line(m.Get("processorName"))
+	e.leasesIn(cmp.Or(k.connection(t, "leaseConnection", "leaseEndpoint", "leaseCosmosDBKey"), e.Connection),
+		cmp.Or(line(m.Get("leaseDatabaseId")), e.DatabaseID), cmp.Or(line(m.Get("leaseContainerId")), "leases"))
+	if e.ProcessorName == "" {
+		k.remark(m.Get("processorName"), "is missing, and KEDA counts nothing without it; the entry is for leases without a processor name, as Functions triggers write them")
+	}
+	available := isTrue(m.Get("enableHighAvailability"))
+	e.OnlyWithLag = t.external || !available // KEDA caps by the leases with lag
+	if t.external {
+		e.Threshold = &yaml.Node{Kind: yaml.ScalarNode, Value: "1"} // one replica for each of them
+		return
+	}
+	e.Threshold, e.Activation = number(m.Get("changeFeedLagThreshold")), number(m.Get("activationChangeFeedLagThreshold"))
+	e.MaxLeases = number(m.Get("maxActiveLeasesPerReplica"))
+	if available {
+		k.remark(m.Get("enableHighAvailability"), "no count is held for leases that are caught up; %s", instead("enableHighAvailability"))
+	}
+	if e.MaxLeases != nil {
+		k.remark(m.Get("maxActiveLeasesPerReplica"), "is carried over as maxLeasesPerReplica, which counts all leases, and only while changes are pending")
+	}
+}
+
+func isTrue(v *yamltree.Node) bool { return strings.EqualFold(v.Text(), "true") }

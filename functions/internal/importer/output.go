@@ -2,11 +2,9 @@ package importer
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"regexp"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -28,59 +26,60 @@ type output struct {
 	missing            map[string]Setting // that connections need, and lookup does not find
 }
 
-// entry is a processor or a group.
+// entry is a processor or a group. Numbers are as they were written.
 type entry struct {
-	at     *yamltree.Node // its origin
-	name   string
-	fields []field
+	Name             string
+	Group            string            `yaml:",omitempty"`
+	Connection       string            `yaml:",omitempty"`
+	LeaseConnection  string            `yaml:"leaseConnection,omitempty"`
+	DatabaseID       string            `yaml:"databaseId,omitempty"`
+	ContainerID      string            `yaml:"containerId,omitempty"`
+	LeaseDatabaseID  string            `yaml:"leaseDatabaseId,omitempty"`
+	LeaseContainerID string            `yaml:"leaseContainerId,omitempty"`
+	ProcessorName    string            `yaml:"processorName,omitempty"`
+	StartFrom        string            `yaml:"startFrom,omitempty"`
+	LeaseExpiration  string            `yaml:"leaseExpiration,omitempty"`
+	OnlyWithLag      bool              `yaml:"limitToPartitionsWithLag,omitempty"`
+	Threshold        *yaml.Node        `yaml:"changeFeedLagThreshold,omitempty"`
+	Activation       *yaml.Node        `yaml:"activationChangeFeedLagThreshold,omitempty"`
+	MaxLeases        *yaml.Node        `yaml:"maxLeasesPerReplica,omitempty"`
+	MinReplicas      *yaml.Node        `yaml:"minReplicaCount,omitempty"`
+	MaxReplicas      *yaml.Node        `yaml:"maxReplicaCount,omitempty"`
+	Target           map[string]string `yaml:",flow,omitempty"`
+	Cooldown         *yaml.Node        `yaml:"cooldownPeriod,omitempty"`
+	Fallback         any               `yaml:",flow,omitempty"`
+	Behavior         any               `yaml:",flow,omitempty"`
+	Schedules        []window          `yaml:",flow,omitempty"`
+	Paused           bool              `yaml:",omitempty"`
 }
 
-type field struct {
-	name  string
-	value any            // as package yaml writes it
-	at    *yamltree.Node // its origin
-}
-
-// set adds a field.
-func (e *entry) set(name string, value any, at *yamltree.Node) {
-	e.fields = append(e.fields, field{name, value, at})
-}
-
-// setText adds a field, unless its value is what it is without it.
-func (e *entry) setText(name, value, implied string, at *yamltree.Node) {
-	if value != "" && value != implied {
-		e.set(name, value, at)
+// leasesIn sets the lease container, without what is so by default.
+func (e *entry) leasesIn(connection, database, container string) {
+	if connection != e.Connection {
+		e.LeaseConnection = connection
+	}
+	if database != e.DatabaseID {
+		e.LeaseDatabaseID = database
+	}
+	if container != "leases" {
+		e.LeaseContainerID = container
 	}
 }
 
-// get returns the text of a field, "" if the entry has none.
-func (e *entry) get(name string) (text string) {
-	for _, f := range e.fields {
-		if f.name == name {
-			text, _ = f.value.(string)
-		}
-	}
-	return text
+// line is the first line of a text: a field is a line of the file.
+func line(v *yamltree.Node) string {
+	first, _, _ := strings.Cut(v.Text(), "\n")
+	return first
 }
 
-// MarshalYAML writes the fields in their order, and objects on one line.
-func (e *entry) MarshalYAML() (any, error) {
-	made := &yaml.Node{Kind: yaml.MappingNode}
-	for _, f := range slices.Concat([]field{{name: "name", value: e.name}}, e.fields) {
-		var name, value yaml.Node
-		if err := errors.Join(name.Encode(f.name), value.Encode(f.value)); err != nil {
-			return nil, err
-		}
-		made.Content = append(made.Content, &name, &value)
-		objects := []*yaml.Node{&value}
-		if value.Kind == yaml.SequenceNode {
-			objects = value.Content
-		}
-		for _, object := range objects {
-			object.Style |= yaml.FlowStyle
-		}
+// number is a scalar without quotes, as it was written; nil if it is absent. The metadata of a
+// trigger has texts for numbers.
+func number(v *yamltree.Node) *yaml.Node {
+	text := strings.TrimSpace(line(v))
+	if text == "" {
+		return nil
 	}
-	return made, nil
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 }
 
 // freeName takes a name that no entry has.
@@ -90,80 +89,63 @@ func (o *output) freeName(candidates ...string) string {
 	return name
 }
 
-var (
-	placeOfMistake = regexp.MustCompile(`^(groups|processors)\[(\d+)\] \(.*?\)\.?(([a-zA-Z]*).*)$`)
-	lineOfOutput   = regexp.MustCompile(`, on line \d+`)
-)
-
-// settle leaves out the fields and entries that config refuses, with remarks. It repeats, since one
-// mistake may hide another.
-func (o *output) settle() error {
-	for {
-		o.groups = slices.DeleteFunc(o.groups, func(g *entry) bool {
-			return !slices.ContainsFunc(o.processors, func(e *entry) bool { return e.get("group") == g.name })
-		})
-		if len(o.processors) == 0 {
-			return nil
-		}
-		_, err := config.Load("", o.render(), everySetting)
-		mistakes, _ := errors.AsType[yamltree.Mistakes](err)
-		if len(mistakes) == 0 {
-			return err
-		}
-		lost := map[*entry]bool{} // the entries with a mistake: whether they are left out
-		for _, m := range mistakes {
-			place := placeOfMistake.FindStringSubmatch(m.Field)
-			if place == nil {
-				return err // a defect of this package
-			}
-			index, _ := strconv.Atoi(place[2])
-			e := map[string][]*entry{"groups": o.groups, "processors": o.processors}[place[1]][index]
-			if isLost, known := lost[e]; isLost || !known {
-				lost[e] = !o.repair(e, place[4], place[3], lineOfOutput.ReplaceAllString(m.Text, ""))
-			}
-		}
-		isLost := func(e *entry) bool { return lost[e] }
-		o.groups, o.processors = slices.DeleteFunc(o.groups, isLost), slices.DeleteFunc(o.processors, isLost)
-	}
-}
-
-// repair leaves out a field with a mistake; place is that of the mistake in the entry. It reports
-// whether the entry is complete without the field.
-func (o *output) repair(e *entry, name, place, why string) bool {
-	i := slices.IndexFunc(e.fields, func(f field) bool { return f.name == name })
-	if place != "" && (place != name || i < 0) {
-		why = place + ": " + why
-	}
-	switch {
-	case i < 0:
-		o.remark(e.at, "%s; no entry is made", why)
-		return false
-	case slices.Contains([]string{"connection", "databaseId", "containerId"}, name):
-		o.remark(e.fields[i].at, "%s; without it nothing is measured, and no entry is made", why)
-		return false
-	}
-	o.remark(e.fields[i].at, "%s; it is left out", why)
-	e.fields = slices.Delete(e.fields, i, i+1)
-	return true
-}
-
 // render writes the processors file, in the style of docs/configure.md.
-func (o *output) render() []byte {
+func (o *output) render() ([]byte, error) {
 	out := bytes.NewBufferString(schemaLine)
 	encoder := yaml.NewEncoder(out)
 	encoder.SetIndent(2)
 	encoder.CompactSeqIndent()
-	if err := encoder.Encode(struct {
+	err := encoder.Encode(struct {
 		Groups     []*entry `yaml:",omitempty"`
 		Processors []*entry
-	}{o.groups, o.processors}); err != nil {
-		panic(fmt.Sprintf("a processors file cannot be written: %v", err)) // this package made the values
-	}
-	return out.Bytes()
+	}{o.groups, o.processors})
+	return out.Bytes(), err
 }
 
-// plain is a scalar of the type that its text has: the metadata of a trigger has texts only, also
-// for numbers.
-func plain(s string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(s)}
+// Setting is a setting to make.
+type Setting struct {
+	Name  string
+	Value string // "" if it is a secret or unknown
+	What  string // says what the value is
+}
+
+// String returns the setting in one line.
+func (s Setting) String() string {
+	if s.Value == "" {
+		return s.Name + ": " + s.What
+	}
+	return s.Name + "=" + s.Value + ": " + s.What
+}
+
+// account returns the name of the connection for an account, and adds the settings that it needs;
+// their names are what follows that of the connection, such as __accountKey. The name is wanted, or
+// wanted with a number if another account has that.
+func (o *output) account(id, wanted string, needs ...Setting) string {
+	name, known := o.connections[id]
+	if !known {
+		name = wanted
+		for n := 2; slices.Contains(slices.Collect(maps.Values(o.connections)), name); n++ {
+			name = fmt.Sprintf("%s_%d", wanted, n)
+		}
+		o.connections[id] = name
+	}
+	if _, err := config.ParseCosmosConnection(o.lookup, name); err == nil {
+		return name
+	}
+	for _, n := range needs {
+		n.Name = name + n.Name
+		if value, _ := o.lookup(n.Name); strings.TrimSpace(value) == "" {
+			o.missing[n.Name] = n
+		}
+	}
+	return name
+}
+
+// settingName makes the name of a setting from words.
+func settingName(words ...string) string {
+	name := strings.ToUpper(strings.ReplaceAll(config.EntryName(strings.Join(words, "-")), "-", "_"))
+	if !config.IsSettingName(name) {
+		name = strings.TrimRight("COSMOS_"+name, "_")
+	}
+	return name
 }

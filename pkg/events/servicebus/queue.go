@@ -40,7 +40,7 @@ type namespace struct {
 func (n namespace) with(o azservicebus.ClientOptions, try, retryDelay time.Duration) (namespace, error) {
 	if n.byKey {
 		n.connectionString = strings.TrimSpace(n.connectionString)
-		fields, _ := connectionstring.Parse(n.connectionString, connectionstring.ServiceBus) // the SDK refuses what is none
+		fields, _ := connectionstring.Parse(n.connectionString) // the SDK refuses what is none
 		n.host, n.entity = strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/"), fields["entitypath"]
 	} else if n.host == "" || strings.ContainsAny(n.host, "/ ") {
 		return n, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", n.host)
