@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -129,12 +128,12 @@ var partitionKinds = []kind[*report.Partition]{
 
 // stored shows the series of what is stored. What cannot be read has none.
 func (h *Handler) stored(show func(*dto.MetricFamily)) {
-	processors, groups, _ := h.Current()
+	entries, _ := h.Current()
 	read := 1.0
 	var ofProcessors []row[*overview.Entry]
 	var ofGroups []row[report.Group]
 	var ofThroughput []row[report.Throughput]
-	for _, e := range slices.Concat(processors, groups) {
+	for _, e := range entries {
 		processor, group := e.Processor.Name, e.Group.Name
 		switch {
 		case e.Err != nil:
