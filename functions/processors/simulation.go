@@ -2,7 +2,6 @@ package processors
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -16,9 +15,6 @@ const RouteSimulation = "/api/processors/{name}/simulation"
 
 // maxSimulated bounds a replay of one partition, and of more by so much less: a second or two of work at most.
 const maxSimulated = 2_000_000 * time.Second
-
-// noLimit says who replays more of a processor.
-const noLimit = "the command line has no such limit: feedscale simulate --trace history:"
 
 // maxReplayed is the most samples that are read for a replay: those of a week, and some to spare.
 const maxReplayed = 50_000
@@ -40,10 +36,7 @@ func (h *Handler) simulate(r *http.Request) (any, error) {
 		return nil, err
 	}
 	samples, err := h.read(r.Context(), name, since, until, 0, maxReplayed, true)
-	switch {
-	case errors.Is(err, errTooMany):
-		return nil, refused("there are more than %d samples: ask for less time, as in ?since=168h; %s%s", maxReplayed, noLimit, name)
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	if n := len(samples); n > 0 {
@@ -52,8 +45,9 @@ func (h *Handler) simulate(r *http.Request) (any, error) {
 			partitions = max(partitions, *cmp.Or(s.PartitionCount, new(int)))
 		}
 		if most := maxSimulated / time.Duration(partitions); span > most {
-			return nil, refused("%d partitions over %s are too much to replay here: ask for at most the last %s; %s%s",
-				partitions, span.Truncate(time.Second), most.Truncate(time.Minute), noLimit, name)
+			return nil, refused("%d partitions over %s are too much to replay here: ask for at most the last %s; "+
+				"the command line has no such limit: feedscale simulate --trace history:%s",
+				partitions, span.Truncate(time.Second), most.Truncate(time.Minute), name)
 		}
 	}
 	recording, err := simulate.FromSamples(name, samples, 0)

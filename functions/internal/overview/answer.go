@@ -1,11 +1,10 @@
 package overview
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/config"
@@ -64,41 +63,31 @@ func (o *Overview) Answer(ctx context.Context, name string) (report.Lookup, erro
 		o.Log.Error("the state cannot be read", "error", found.Err.Error())
 		return report.Lookup{}, fmt.Errorf("the state cannot be read: %w", found.Err)
 	}
-	now := o.Now()
-	if err := o.undecided(s, found, now); err != nil {
-		return report.Lookup{}, err
+	found = o.known(s, found, o.Now())
+	if found.Decision != nil && !found.Stale {
+		return found, nil
 	}
-	found.Decision, found.Overdue = found.Standing(), s.overdue(found, now)
-	return found, nil
+	var why []string
+	for _, f := range report.Findings(found) {
+		why = append(why, f.Sentence)
+	}
+	return report.Lookup{}, fmt.Errorf("no decision on %s %s holds: %s", s.kind, s.Name, strings.Join(why, "; "))
 }
 
-// undecided says why a scaler should use its own fallback: the subject was never polled, or not for too long, or
-// nothing could be decided. It is nil if the standing decision may be acted on.
-func (o *Overview) undecided(s *slot, found report.Lookup, now time.Time) error {
-	subject := s.kind + " " + s.Name
+// known adds to a row what is known of it at a time, and has the decision that stands.
+func (o *Overview) known(s *slot, found report.Lookup, now time.Time) report.Lookup {
+	found.Stale, found.Overdue = s.stale(found, now), s.overdue(found, now)
 	switch {
-	case found.AttemptedAt.IsZero():
-		return errors.New(o.neverPolled(s))
-	case s.stale(found, now):
-		why := cmp.Or(o.NeverPolled, "the timer function may not be running")
-		return fmt.Errorf("%s was last polled at %s, more than %d of its poll intervals ago: %s", subject, found.AttemptedAt.Format(time.RFC3339), staleAfter, why)
-	case found.Standing() != nil:
-		return nil
-	case found.Paused:
-		return fmt.Errorf("%s is paused, and nothing was decided before the pause", subject)
-	case len(found.Members) > 0:
-		return fmt.Errorf("nothing could be decided for %s: none of its members could be measured", subject)
+	case found.Err != nil:
+		found.Problem = "the state cannot be read: " + found.Err.Error()
+	case found.AttemptedAt.IsZero() && o.NeverPolled != "":
+		found.Problem = "it was never polled, since " + o.NeverPolled
 	}
-	return fmt.Errorf("nothing could be decided for %s: %s", subject, found.Lag.Problem())
-}
-
-// neverPolled says that a subject was never polled, and why if that is known.
-func (o *Overview) neverPolled(s *slot) string {
-	text := s.kind + " " + s.Name + " was never polled"
-	if o.NeverPolled != "" {
-		text += ", since " + o.NeverPolled
+	found.Processor, found.Decision = s.Name, found.Standing()
+	if s.kind == processor {
+		found.Group = s.Group
 	}
-	return text
+	return found
 }
 
 const (

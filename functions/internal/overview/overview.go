@@ -198,20 +198,9 @@ func (o *Overview) newEntry(s *slot, found report.Lookup, now time.Time, partiti
 	if seconds, known := report.CatchUpSeconds(found.State); known {
 		e.CatchUp = &seconds
 	}
-	found.Stale, found.Overdue = s.stale(found, now), s.overdue(found, now)
-	switch {
-	case found.Err != nil:
-		found.Problem = "the state cannot be read: " + found.Err.Error()
-	case found.AttemptedAt.IsZero() && o.NeverPolled != "":
-		found.Problem = o.neverPolled(s)
-	}
-	found.Processor, found.Decision = s.Name, found.Standing()
-	if s.kind == group {
+	if found = o.known(s, found, now); s.kind == group {
 		e.Group = report.NewStoredGroup(found)
-		return e
-	}
-	found.Group = s.Group
-	if e.Processor = report.NewStored(found); !partitions {
+	} else if e.Processor = report.NewStored(found); !partitions {
 		e.Processor.Partitions = []report.Partition{}
 	}
 	return e
