@@ -7,6 +7,7 @@
 package processors
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -88,10 +89,15 @@ func (h *Handler) answered(places *semaphore.Weighted, answer func(*http.Request
 			defer places.Release(1)
 		}
 		body, err := answer(r)
+		text, unencodable := json.Marshal(body)
 		refusal, refused := errors.AsType[refusal](err)
-		switch {
+		switch err = cmp.Or(err, unencodable); {
 		case err == nil:
-			h.write(w, r, body)
+			sum := sha256.Sum256(text)
+			h.send(w, r, compression.TagOf(sum[:]), func(to io.Writer) error {
+				_, err := to.Write(text)
+				return err
+			})
 		case r.Context().Err() != nil: // nobody waits any more
 		case errors.Is(err, report.ErrUnknownName):
 			problem.Write(w, r, h.Log, http.StatusNotFound, err.Error())
@@ -145,20 +151,6 @@ func (h *Handler) state(r *http.Request) (any, error) {
 	return s, nil
 }
 
-// write answers with a body as JSON.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, body any) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		h.unencodable(w, r, err)
-		return
-	}
-	sum := sha256.Sum256(text)
-	h.send(w, r, compression.TagOf(sum[:]), func(to io.Writer) error {
-		_, err := to.Write(text)
-		return err
-	})
-}
-
 // writeList answers with a list, an entry at a time. Its tag is of the content, which its time does not change, unless one
 // is given.
 func (h *Handler) writeList(w http.ResponseWriter, r *http.Request, tag string, all report.List) {
@@ -166,7 +158,7 @@ func (h *Handler) writeList(w http.ResponseWriter, r *http.Request, tag string, 
 		timeless, sum := all, sha256.New()
 		timeless.Time = time.Time{}
 		if err := report.WriteObject(sum, timeless); err != nil {
-			h.unencodable(w, r, err)
+			problem.Write(w, r, h.Log, http.StatusInternalServerError, "the list cannot be encoded: "+err.Error())
 			return
 		}
 		tag = compression.TagOf(sum.Sum(nil))
@@ -180,9 +172,4 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, tag string, write
 	if err := compression.Send(w, r, tag, write); err != nil {
 		h.Log.Debug("a caller went away before its answer", "error", err.Error())
 	}
-}
-
-func (h *Handler) unencodable(w http.ResponseWriter, r *http.Request, err error) {
-	h.Log.Error("an answer cannot be encoded", "path", r.URL.Path, "error", err.Error())
-	problem.Write(w, r, h.Log, http.StatusInternalServerError, "the answer cannot be encoded: "+err.Error())
 }

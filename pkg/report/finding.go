@@ -271,14 +271,11 @@ func (f *finder) coverage() {
 	f.addIf(f.Lag.Bootstrap && f.Lag.Nearest == "", "bootstrap", Warning,
 		"start the processor once; one replica is asked for. If it has run, correct leaseContainerId",
 		"it has no lease: it never ran, or its leases are in another container")
-	splitting, unreadable := with(f.Lag, changefeed.StatusSplitting), ""
-	if !splitting.Complete() {
-		unreadable = "; the new ranges cannot be read yet, so at least 1 counts"
-	}
+	splitting := with(f.Lag, changefeed.StatusSplitting)
 	f.addIf(len(splitting.Partitions) > 0, "splitting", Warning,
 		"nothing at first: the hosts create the new leases when they read the range again, as a rule within a minute. "+
 			"If it lasts for more than 10 minutes, check that replicas run, and that they may write to the lease container",
-		"%s: the range was split or merged, and the hosts have not created the new leases yet%s", partitions(splitting), unreadable)
+		"%s: the range was split or merged, and the hosts have not created the new leases yet", partitions(splitting))
 }
 
 // owners finds leases that nobody owns, and positions that their owners alone know.
