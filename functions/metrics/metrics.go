@@ -30,27 +30,22 @@ import (
 // Route is where the metrics are, with the prefix that the host puts before it.
 const Route = "/api/metrics"
 
-// Options are what the function is made of.
-type Options struct {
-	*overview.Overview        // what is stored
-	Version            string // of this build
-}
-
 // Handler serves the route, and counts what it is told of.
 type Handler struct {
-	Options
-	ticks    ticks
-	registry *prometheus.Registry // of what there is one of in a process
+	*overview.Overview // what is stored
+	ticks              ticks
+	registry           *prometheus.Registry // of what there is one of in a process
 }
 
-// New makes a Handler with a registry of its own. It asks the store for nothing before the first scrape.
-func New(o Options) *Handler {
+// New makes a Handler with a registry of its own, for a version of the build. It asks the store for nothing
+// before the first scrape.
+func New(o *overview.Overview, version string) *Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "feedscale_build_info", Help: "1, labelled with the version of this build and of Go.",
-	}, []string{"version", "goversion"}).WithLabelValues(o.Version, runtime.Version()).Set(1)
-	return &Handler{Options: o, ticks: newTicks(registry, o.Processors), registry: registry}
+	}, []string{"version", "goversion"}).WithLabelValues(version, runtime.Version()).Set(1)
+	return &Handler{Overview: o, ticks: newTicks(registry, o.Processors), registry: registry}
 }
 
 // show shows one family after the other.

@@ -81,7 +81,7 @@ func newTargetOf(t *testing.T, o *overview.Overview) *target {
 	t.Cleanup(func() { _ = store.Close() })
 	g := &target{store: &countingStore{Store: store}, mux: http.NewServeMux(), log: new(bytes.Buffer), clock: testworld.NewClock(polledAt.Add(time.Minute))}
 	o.Store, o.Now, o.Log = g.store, g.clock.Now, slog.New(slog.NewJSONHandler(g.log, nil))
-	g.Handler = metrics.New(metrics.Options{Overview: o, Version: "v1.2.3"})
+	g.Handler = metrics.New(o, "v1.2.3")
 	g.Register(g.mux)
 	return g
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ func timestamp(t *time.Time) (float64, bool) {
 	return float64(t.UnixMilli()) / 1000, true
 }
 
-// processorKinds are the kinds of series that a processor has. Its status has its own (showStatuses).
+// processorKinds are the kinds of series that a processor has. Its status has its own.
 var processorKinds = []kind[*overview.Entry]{
 	{"feedscale_processor_lag", "Pending transactions in LSNs, not documents, of the partitions that are known.",
 		func(e *overview.Entry) (float64, bool) { return number(e.Processor.Lag) }},
@@ -129,12 +130,12 @@ var partitionKinds = []kind[*report.Partition]{
 
 // stored shows the series of what is stored. What cannot be read has none.
 func (h *Handler) stored(show func(*dto.MetricFamily)) {
-	processors, groups, _ := h.Current()
+	entries, _ := h.Current()
 	read := 1.0
 	var ofProcessors []row[*overview.Entry]
 	var ofGroups []row[report.Group]
 	var ofThroughput []row[report.Throughput]
-	for _, e := range slices.Concat(processors, groups) {
+	for _, e := range entries {
 		processor, group := e.Processor.Name, e.Group.Name
 		switch {
 		case e.Err != nil:
@@ -153,23 +154,12 @@ func (h *Handler) stored(show func(*dto.MetricFamily)) {
 	each(show, processorKinds, ofProcessors)
 	each(show, groupKinds, ofGroups)
 	each(show, throughputKinds, ofThroughput)
-	showStatuses(show, ofProcessors)
+	statuses := changefeed.Statuses()
+	each(show, single("feedscale_processor_status", "1 for the status that the processor is in, the worst of its partitions; 0 for the others."),
+		by("status", statuses[:], ofProcessors, func(e *overview.Entry, i int) float64 { return flag(e.Processor.Status == statuses[i]) }))
 	if h.Partitions {
 		showPartitions(show, ofProcessors)
 	}
-}
-
-// showStatuses shows each status of each processor.
-func showStatuses(show func(*dto.MetricFamily), processors []row[*overview.Entry]) {
-	all := changefeed.Statuses()
-	rows := make([]row[float64], 0, len(processors)*len(all))
-	for _, status := range all {
-		label := labelled("status", string(status))[0]
-		for _, p := range processors {
-			rows = append(rows, row[float64]{labels{p.labels[0], label}, flag(p.of.Processor.Status == status)})
-		}
-	}
-	each(show, single("feedscale_processor_status", "1 for the status that the processor is in, the worst of its partitions; 0 for the others."), rows)
 }
 
 // showPartitions shows the series of each partition.
@@ -216,6 +206,20 @@ type kind[T any] struct {
 // single is one kind of series of rows that are numbers.
 func single(name, help string) []kind[float64] {
 	return []kind[float64]{{name, help, func(v float64) (float64, bool) { return v, true }}}
+}
+
+// by has a row for each value of a further label of each row. value is told the index of the label's value.
+func by[T any, L ~string](label string, values []L, rows []row[T], value func(of T, i int) float64) []row[float64] {
+	all := make([]row[float64], 0, len(rows)*len(values))
+	for i := range values {
+		with := labelled(label, string(values[i]))[0]
+		for _, r := range rows {
+			l := append(labels{with}, r.labels...)
+			slices.SortFunc(l, func(a, b *dto.LabelPair) int { return cmp.Compare(*a.Name, *b.Name) })
+			all = append(all, row[float64]{l, value(r.of, i)})
+		}
+	}
+	return all
 }
 
 // each shows the series of some kinds, one kind after the other: together they take much memory. A kind

@@ -58,10 +58,13 @@ func newTicks(registry prometheus.Registerer, processors []overview.Subject) tic
 		signals:        gauge("feedscale_signal_queue_messages", "Messages that this process last made a signal queue hold, one for each replica.", "queue"),
 		signalFailures: counter("feedscale_signal_queue_failures_total", "Attempts of this process to have a signal queue hold what was decided that failed.", "queue"),
 		unpublished:    gauge("feedscale_events_unpublished", "Scale events that the last tick of this process left in the outbox."),
-		polls:          newPolls(processors),
+		polls:          &polls{of: make(map[string]polled, len(processors))},
 	}
 	t.total.WithLabelValues(resultOK)
 	t.total.WithLabelValues(resultFailed)
+	for _, p := range processors {
+		t.polls.of[p.Name] = polled{}
+	}
 	return t
 }
 
@@ -119,29 +122,19 @@ func (p publisher) Publish(ctx context.Context, body []byte) error {
 // library's takes many times the memory.
 type polls struct {
 	mu sync.Mutex
-	of map[string]*polled
+	of map[string]polled
 }
 
-// polled are the counts of one processor: of its polls by result, and of its decisions by direction.
+// polled are the counts of one processor, those of its polls by result, and of its decisions by direction.
 type polled struct {
-	polls, decisions map[string]float64
+	polls, decisions [3]float64
 	requests, charge float64
 }
 
-func newPolled() *polled {
-	return &polled{
-		polls:     map[string]float64{resultComplete: 0, resultIncomplete: 0, resultFailed: 0},
-		decisions: map[string]float64{string(scaling.Out): 0, string(scaling.In): 0, string(scaling.None): 0},
-	}
-}
-
-func newPolls(processors []overview.Subject) *polls {
-	p := &polls{of: make(map[string]*polled, len(processors))}
-	for _, s := range processors {
-		p.of[s.Name] = newPolled()
-	}
-	return p
-}
+var (
+	results    = []string{resultComplete, resultIncomplete, resultFailed}
+	directions = []scaling.Direction{scaling.None, scaling.Out, scaling.In} // a decision without one moves nothing
+)
 
 // add counts a poll. It is safe for concurrent use.
 func (p *polls) add(s state.State) {
@@ -153,40 +146,32 @@ func (p *polls) add(s state.State) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.of[s.Processor] == nil {
-		p.of[s.Processor] = newPolled()
-	}
 	of := p.of[s.Processor]
-	of.polls[result]++
-	if s.Decision != nil {
-		of.decisions[string(s.Decision.Direction)]++
+	of.polls[slices.Index(results, result)]++
+	if d := s.Decision; d != nil {
+		of.decisions[max(0, slices.Index(directions, d.Direction))]++
 	}
 	of.requests += float64(s.Lag.Requests)
 	of.charge += s.Lag.Charge
+	p.of[s.Processor] = of
 }
 
-// show shows the series.
+// show shows copies of the counts, so that no tick waits for a scrape.
 func (p *polls) show(show func(*dto.MetricFamily)) {
-	total, decisions, requests, charge := p.rows()
-	each(show, single("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete if a partition is unknown, failed if all of it is."), total)
-	each(show, single("feedscale_decisions_total", "Decisions of this process on a processor, by the direction in which they move its replicas."), decisions)
-	each(show, single("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once."), requests)
-	each(show, single("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once."), charge)
-}
-
-// rows are copies of the counts, so that no tick waits for a scrape.
-func (p *polls) rows() (total, decisions, requests, charge []row[float64]) {
+	var rows []row[polled]
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(p.of)) {
-		of, named := p.of[name], labelled("processor", name)
-		for _, result := range slices.Sorted(maps.Keys(of.polls)) {
-			total = append(total, row[float64]{labels{named[0], labelled("result", result)[0]}, of.polls[result]})
-		}
-		for _, direction := range slices.Sorted(maps.Keys(of.decisions)) {
-			decisions = append(decisions, row[float64]{labels{labelled("direction", direction)[0], named[0]}, of.decisions[direction]})
-		}
-		requests, charge = append(requests, row[float64]{named, of.requests}), append(charge, row[float64]{named, of.charge})
+		rows = append(rows, row[polled]{labelled("processor", name), p.of[name]})
 	}
-	return total, decisions, requests, charge
+	p.mu.Unlock()
+	each(show, single("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete if a partition is unknown, failed if all of it is."),
+		by("result", results, rows, func(p polled, i int) float64 { return p.polls[i] }))
+	each(show, single("feedscale_decisions_total", "Decisions of this process on a processor, by the direction in which they move its replicas."),
+		by("direction", directions, rows, func(p polled, i int) float64 { return p.decisions[i] }))
+	each(show, []kind[polled]{
+		{"feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once.",
+			func(p polled) (float64, bool) { return p.requests, true }},
+		{"feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once.",
+			func(p polled) (float64, bool) { return p.charge, true }},
+	}, rows)
 }

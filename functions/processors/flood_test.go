@@ -65,7 +65,7 @@ func TestAHistoryHasALimitThatNamesTheStep(t *testing.T) {
 			f, asked := recorded(t)
 			w := f.ask(t, http.MethodGet, path+query)
 			if want == 0 {
-				wantProblem(t, w, http.StatusBadRequest, "ask for a longer step, as in ?step=5m")
+				wantProblem(t, w, http.StatusBadRequest, "for a longer step, as in ?step=5m")
 			} else if got := len(testworld.Decode[report.History](t, w.Body.Bytes()).Samples); got < want-1 || got > want+1 {
 				t.Errorf("%d samples, want %d", got, want)
 			}

@@ -2,7 +2,6 @@ package processors
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -38,9 +37,6 @@ func (h *Handler) history(r *http.Request) (any, error) {
 		}
 	}
 	samples, err := h.read(r.Context(), name, since, until, step, maxSamples, false)
-	if errors.Is(err, errTooMany) {
-		err = refused("there are more than %d samples: ask for a longer step, as in ?step=5m, or for less time, as in ?since=6h", maxSamples)
-	}
 	return report.History{Processor: name, Samples: samples}, err
 }
 
@@ -73,7 +69,7 @@ func (h *Handler) read(ctx context.Context, name string, since, until time.Time,
 			}
 		}
 		if kept = append(kept, report.Thin(samples, step)...); len(kept) > most {
-			return nil, errTooMany
+			return nil, refused("there are more than %d samples: ask for less time, as in ?since=6h, or for a longer step, as in ?step=5m", most)
 		}
 	}
 	return kept, nil
@@ -106,9 +102,6 @@ func (h *Handler) time(r *http.Request, name string, otherwise time.Time) (time.
 	}
 	return time.Time{}, refused("%s is %q; allowed are RFC 3339 times and durations, as in ?since=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z or ?since=6h", name, given)
 }
-
-// errTooMany is that there are more samples than may be kept.
-var errTooMany = errors.New("too many samples")
 
 const (
 	trendBack  = time.Hour       // that a trend goes back

@@ -7,11 +7,18 @@
 package processors
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
+	"github.com/feedscale/feedscale/functions/internal/compression"
 	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/functions/internal/problem"
 	"github.com/feedscale/feedscale/pkg/report"
@@ -39,20 +46,18 @@ type Handler struct {
 	// is open here.
 	ServeState bool
 
-	reading    chan struct{} // holds one for each history that is read
-	simulating chan struct{} // holds one for a replay that runs
-	started    int64         // tells the ETags of this process from those of others
+	reading *semaphore.Weighted // places of histories that are read
+	started int64               // tells the ETags of this process from those of others
 }
 
 // Register adds the routes to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {
-	h.reading, h.started = make(chan struct{}, maxReading), h.Now().UnixNano()
+	h.reading, h.started = semaphore.NewWeighted(maxReading), h.Now().UnixNano()
 	routes := map[string]http.HandlerFunc{
-		Route: h.all, RouteOne: h.one, RouteHistory: h.answered(h.reading, h.history), RouteReport: h.answered(h.reading, h.report),
+		Route: h.all, RouteOne: h.answered(nil, h.one), RouteHistory: h.answered(h.reading, h.history), RouteReport: h.answered(h.reading, h.report),
 	}
 	if h.Policies != nil {
-		h.simulating = make(chan struct{}, 1)
-		routes[RouteSimulation] = h.answered(h.simulating, h.simulate)
+		routes[RouteSimulation] = h.answered(semaphore.NewWeighted(1), h.simulate)
 	}
 	if h.ServeState {
 		routes[RouteState] = h.answered(nil, h.state)
@@ -63,32 +68,41 @@ func (h *Handler) Register(mux *http.ServeMux) {
 	}
 }
 
-// badRequest is the error of a question that cannot be answered as it was asked.
-type badRequest struct{ error }
+// refusal is the reason for another status than 200.
+type refusal struct {
+	error
+	status int
+}
 
-func refused(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }
+func refused(format string, args ...any) error {
+	return refusal{fmt.Errorf(format, args...), http.StatusBadRequest}
+}
 
 // answered answers with what a function returns, as JSON, or with why it does not. Until the answer is sent, it has
 // one of some places; nil is without limit.
-func (h *Handler) answered(places chan struct{}, answer func(*http.Request) (any, error)) http.HandlerFunc {
+func (h *Handler) answered(places *semaphore.Weighted, answer func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if places != nil {
-			select {
-			case places <- struct{}{}:
-				defer func() { <-places }()
-			case <-r.Context().Done():
-				return
+			if places.Acquire(r.Context(), 1) != nil {
+				return // nobody waits any more
 			}
+			defer places.Release(1)
 		}
 		body, err := answer(r)
-		switch {
+		text, unencodable := json.Marshal(body)
+		refusal, refused := errors.AsType[refusal](err)
+		switch err = cmp.Or(err, unencodable); {
 		case err == nil:
-			h.write(w, r, body)
+			sum := sha256.Sum256(text)
+			h.send(w, r, compression.TagOf(sum[:]), func(to io.Writer) error {
+				_, err := to.Write(text)
+				return err
+			})
 		case r.Context().Err() != nil: // nobody waits any more
 		case errors.Is(err, report.ErrUnknownName):
 			problem.Write(w, r, h.Log, http.StatusNotFound, err.Error())
-		case errors.As(err, new(badRequest)):
-			problem.Write(w, r, h.Log, http.StatusBadRequest, err.Error())
+		case refused:
+			problem.Write(w, r, h.Log, refusal.status, err.Error())
 		default:
 			h.Log.Error("the state cannot be read", "error", err.Error())
 			problem.Write(w, r, h.Log, http.StatusServiceUnavailable, "the state cannot be read: "+err.Error())
@@ -103,53 +117,29 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 	case fields == "trend":
 		h.answered(h.reading, h.trend)(w, r)
 	case fields == "summary" && len(names) == 0:
-		processors, groups, generation := h.Current()
-		all, allGroups := make([]report.Stored, len(processors)), make([]report.StoredGroup, len(groups))
-		for i, e := range processors {
-			all[i] = e.Processor
-		}
-		for i, e := range groups {
-			allGroups[i] = e.Group
-		}
-		withoutPartitions(all)
-		h.writeList(w, r, fmt.Sprintf(`"%x-%x"`, h.started, generation), report.NewList(h.Now().UTC().Truncate(time.Millisecond), all, allGroups))
+		all, generation := h.Summary()
+		h.writeList(w, r, fmt.Sprintf(`"%x-%x"`, h.started, generation), all)
 	case fields == "summary" || fields == "":
-		all := h.List(r.Context(), names)
-		if fields == "summary" {
-			withoutPartitions(all.Processors)
-		}
-		if tag, err := tagOf(all); err != nil {
-			h.unencodable(w, r, err)
-		} else {
-			h.writeList(w, r, tag, all)
-		}
+		h.writeList(w, r, "", h.List(r.Context(), names, fields == ""))
 	default:
 		problem.Write(w, r, h.Log, http.StatusBadRequest,
 			fmt.Sprintf("fields is %q; allowed are summary, which leaves the partitions out, and trend, which is the lag of the last hour", fields))
 	}
 }
 
-func withoutPartitions(all []report.Stored) {
-	for i := range all {
-		all[i].Partitions = []report.Partition{}
-	}
-}
-
 // one answers with what is known of a processor or group, or refuses with 503, so that a scaler applies
 // its own fallback rather than an old number.
-func (h *Handler) one(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	found, err := h.Answer(r.Context(), name)
+func (h *Handler) one(r *http.Request) (any, error) {
+	found, err := h.Answer(r.Context(), r.PathValue("name"))
 	switch {
 	case errors.Is(err, report.ErrUnknownName):
-		problem.Write(w, r, h.Log, http.StatusNotFound, err.Error())
+		return nil, err
 	case err != nil:
-		problem.Write(w, r, h.Log, http.StatusServiceUnavailable, err.Error())
-	case h.IsGroup(name):
-		h.write(w, r, report.NewStoredGroup(found))
-	default:
-		h.write(w, r, report.NewStored(found))
+		return nil, refusal{err, http.StatusServiceUnavailable}
+	case len(found.Members) > 0:
+		return report.NewStoredGroup(found), nil
 	}
+	return report.NewStored(found), nil
 }
 
 // state answers with the whole State that is stored under a name, configured or not; null if none is.
@@ -159,4 +149,27 @@ func (h *Handler) state(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// writeList answers with a list, an entry at a time. Its tag is of the content, which its time does not change, unless one
+// is given.
+func (h *Handler) writeList(w http.ResponseWriter, r *http.Request, tag string, all report.List) {
+	if tag == "" {
+		timeless, sum := all, sha256.New()
+		timeless.Time = time.Time{}
+		if err := report.WriteObject(sum, timeless); err != nil {
+			problem.Write(w, r, h.Log, http.StatusInternalServerError, "the list cannot be encoded: "+err.Error())
+			return
+		}
+		tag = compression.TagOf(sum.Sum(nil))
+	}
+	h.send(w, r, tag, func(to io.Writer) error { return report.WriteObject(to, all) })
+}
+
+// send answers with JSON.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, tag string, write func(io.Writer) error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := compression.Send(w, r, tag, write); err != nil {
+		h.Log.Debug("a caller went away before its answer", "error", err.Error())
+	}
 }

@@ -91,11 +91,11 @@ func TestWhatIsNotKnownIsRefusedSoThatAScalerFallsBack(t *testing.T) {
 	if w := f.ask(t, http.MethodGet, "/api/processors/orders"); w.Code != http.StatusOK || testworld.Decode[report.Stored](t, w.Body.Bytes()).Sequence != 3 {
 		t.Errorf("what is known: %d %s", w.Code, w.Body)
 	}
-	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/never"), http.StatusServiceUnavailable, "processor never was never polled")
-	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/broken"), http.StatusServiceUnavailable, "nothing could be decided for processor broken: the leases cannot be read")
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/never"), http.StatusServiceUnavailable, "no decision on processor never holds: it was never polled")
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/broken"), http.StatusServiceUnavailable, "no decision on processor broken holds: it could not be measured: the leases cannot be read")
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/nobody"), http.StatusNotFound, `no processor or group is named \"nobody\"`)
 	f.clock.Advance(3*time.Minute + time.Second)
-	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/orders"), http.StatusServiceUnavailable, "more than 3 of its poll intervals ago")
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/orders"), http.StatusServiceUnavailable, "more than three of its poll intervals ago")
 }
 
 func TestWhileItIsPausedTheLastDecisionBeforeThatIsTold(t *testing.T) {
@@ -111,7 +111,7 @@ func TestWhileItIsPausedTheLastDecisionBeforeThatIsTold(t *testing.T) {
 	}{
 		{"whatever would be decided now", state.State{Lag: lagging("orders").Lag, Decision: would, Memory: before}, "", "shown only; whoever asks is told what was decided before the pause; "},
 		{"even where nothing can be measured", state.State{Lag: unmeasured, Memory: before}, "", "whoever asks is told what was decided before the pause; "},
-		{"where there is none, none is made up", state.State{Lag: lagging("orders").Lag, Decision: would}, "processor orders is paused, and nothing was decided before the pause", ""},
+		{"where there is none, none is made up", state.State{Lag: lagging("orders").Lag, Decision: would}, "it is paused: nothing is published, and nothing was decided before", ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -220,13 +220,13 @@ func TestAGroupAnswersAsAProcessorDoes(t *testing.T) {
 	if w.Code != http.StatusOK || *g.DesiredReplicas != 2 || *g.MetricValue != 2 || len(g.Members) != 1 || *g.Members[0].Lag != 7 || g.Epoch != 5 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/dark"), http.StatusServiceUnavailable, "none of its members could be measured")
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/dark"), http.StatusServiceUnavailable, "no decision on group dark holds: nothing is decided for the group")
 	all := testworld.Decode[list](t, f.ask(t, http.MethodGet, "/api/processors").Body.Bytes())
 	if len(all.Groups) != 2 || all.Groups[0].Name != "shop-workers" || all.Processors[0].Group == nil || *all.Processors[0].Group != "shop-workers" {
 		t.Errorf("%+v", all)
 	}
 	f.clock.Advance(3*time.Minute + time.Second)
-	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/shop-workers"), http.StatusServiceUnavailable, "more than 3 of its poll intervals ago")
+	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/shop-workers"), http.StatusServiceUnavailable, "more than three of its poll intervals ago")
 }
 
 func TestAListCanBeOfSomeNamesAlone(t *testing.T) {
@@ -439,12 +439,12 @@ func TestARowThatHangsKeepsNoOtherFromBeingListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f.handler.Store = &hangingRow{Store: f.store, processor: "stuck"}
 		began := time.Now()
-		all := f.handler.List(t.Context(), nil)
+		all := f.handler.List(t.Context(), nil, true)
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("it took %s", took)
 		}
 		began = time.Now()
-		if shown, _, _ := f.handler.Current(); time.Since(began) > 2*time.Second || shown[0].Err != nil || shown[1].Err == nil {
+		if shown, _ := f.handler.Current(); time.Since(began) > 2*time.Second || shown[0].Err != nil || shown[1].Err == nil {
 			t.Errorf("the entries took %s: %+v", time.Since(began), shown)
 		}
 		if all.Processors[0].Error != nil || all.Processors[1].Error == nil {

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/feedscale/feedscale/pkg/shadow"
 )
 
 // RouteReport has what ran, by the leases. A Functions host forwards it as the function report.
@@ -39,11 +37,9 @@ func (h *Handler) report(r *http.Request) (any, error) {
 	}
 	first := min(page*ReportPage, len(asked))
 	last := min(first+ReportPage, len(asked))
-	c := shadow.NewCollector(since, now)
-	h.Collect(r.Context(), c, asked[first:last], func(int, int) {})
-	answer := c.Report()
+	answer, err := h.Report(r.Context(), asked[first:last], since, func(int, int) {})
 	if last < len(asked) {
 		answer.NextPage = new(page + 1)
 	}
-	return answer, nil
+	return answer, err
 }

@@ -1,22 +1,20 @@
 package processors
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/simulate"
-	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // RouteSimulation replays what was recorded of a processor against a policy. No function.json
 // declares it: a Functions host answers 404, since what it costs is processor time of the app.
 const RouteSimulation = "/api/processors/{name}/simulation"
 
-// maxSimulated bounds a replay, in seconds of all partitions: a second or two of work at most.
-const maxSimulated = 2_000_000
+// maxSimulated bounds a replay of one partition, and of more by so much less: a second or two of work at most.
+const maxSimulated = 2_000_000 * time.Second
 
 // maxReplayed is the most samples that are read for a replay: those of a week, and some to spare.
 const maxReplayed = 50_000
@@ -38,13 +36,21 @@ func (h *Handler) simulate(r *http.Request) (any, error) {
 		return nil, err
 	}
 	samples, err := h.read(r.Context(), name, since, until, 0, maxReplayed, true)
-	switch {
-	case errors.Is(err, errTooMany):
-		return nil, refused("there are more than %d samples: ask for less time, as in ?since=168h%s", maxReplayed, noLimit(name))
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
-	recording, err := recorded(name, samples)
+	if n := len(samples); n > 0 {
+		span, partitions := samples[n-1].Time.Sub(samples[0].Time), 1
+		for _, s := range samples {
+			partitions = max(partitions, *cmp.Or(s.PartitionCount, new(int)))
+		}
+		if most := maxSimulated / time.Duration(partitions); span > most {
+			return nil, refused("%d partitions over %s are too much to replay here: ask for at most the last %s; "+
+				"the command line has no such limit: feedscale simulate --trace history:%s",
+				partitions, span.Truncate(time.Second), most.Truncate(time.Minute), name)
+		}
+	}
+	recording, err := simulate.FromSamples(name, samples, 0)
 	if err != nil {
 		return nil, refused("%w", err)
 	}
@@ -61,29 +67,6 @@ func chosen(policies []simulate.Scaler, name string) (simulate.Scaler, error) {
 		names = append(names, p.Name())
 	}
 	return nil, refused("policy is %q; allowed are %s", name, strings.Join(names, ", "))
-}
-
-// noLimit says who replays more.
-func noLimit(name string) string {
-	return "; the command line has no such limit: feedscale simulate --trace history:" + name
-}
-
-// recorded makes a trace of samples. It refuses what takes long to replay.
-func recorded(name string, samples []state.Sample) (simulate.Recording, error) {
-	if len(samples) > 0 {
-		seconds := int64(samples[len(samples)-1].Time.Sub(samples[0].Time) / time.Second)
-		partitions := 1
-		for _, s := range samples {
-			if s.PartitionCount != nil {
-				partitions = max(partitions, *s.PartitionCount)
-			}
-		}
-		if seconds*int64(partitions) > maxSimulated {
-			return simulate.Recording{}, fmt.Errorf("%d partitions over %s are too much to replay here: ask for at most the last %s%s",
-				partitions, time.Duration(seconds)*time.Second, (time.Duration(maxSimulated/partitions) * time.Second).Truncate(time.Minute), noLimit(name))
-		}
-	}
-	return simulate.FromSamples(name, samples, 0)
 }
 
 // object is a JSON object.

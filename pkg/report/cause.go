@@ -32,8 +32,7 @@ func Causes(l List) []Cause {
 	var found []*trouble
 	note := func(name string, causes []changefeed.Cause) {
 		for _, c := range causes {
-			same := func(t *trouble) bool { return t.Of == c.Of && t.Says == c.Says && t.Effect == c.Effect }
-			at := slices.IndexFunc(found, same)
+			at := slices.IndexFunc(found, func(t *trouble) bool { return t.Of == c.Of && t.Says == c.Says && t.Effect == c.Effect })
 			if at < 0 {
 				at, found = len(found), append(found, &trouble{Cause: c})
 			}

@@ -24,7 +24,6 @@ func NewEvent(s state.State, target map[string]string) events.ScaleEvent {
 		Complete:          totals.Complete,
 		Status:            string(totals.Status),
 		Target:            target,
-		Throughput:        eventThroughput(s),
 	}
 	if s.Published != nil {
 		data.PreviousReplicas = &s.Published.Replicas
@@ -34,6 +33,11 @@ func NewEvent(s state.State, target map[string]string) events.ScaleEvent {
 		for _, m := range s.Members {
 			data.Members = append(data.Members, events.Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: string(m.Status)})
 		}
+	}
+	for _, t := range throughputOf(s) {
+		data.Throughput = append(data.Throughput, events.Throughput{
+			Account: t.Account, Container: t.Container, Mode: t.Mode, Provisioned: t.Provisioned, Desired: t.Desired, Needed: t.Needed, AtLimit: t.AtLimit,
+		})
 	}
 	for _, r := range d.Reasons {
 		data.Reasons = append(data.Reasons, events.Reason(r))

@@ -88,98 +88,80 @@ func (l Lookup) causes() []changefeed.Cause {
 // Unpublished is the code of the finding that an event has waited too long to be published.
 const Unpublished = "unpublished"
 
-// finder returns the sentences of one kind of finding.
+// Findings returns what an operator should know, in the order in which people read it; empty if there
+// is nothing. A new code needs cases in finding_test.go, and a section in docs/status.md.
+func Findings(l Lookup) []Finding {
+	f := finder{Lookup: l, found: []Finding{}}
+	f.poll()
+	f.positions()
+	f.coverage()
+	f.owners()
+	f.decision()
+	f.group()
+	return f.found
+}
+
+// finder collects the findings of a Lookup.
 type finder struct {
-	code      string
-	severity  Severity
-	sentences func(Lookup) []string
-	remedy    string
+	Lookup
+	found []Finding
+}
+
+// add adds a finding, with its sentence on one line.
+func (f *finder) add(code string, severity Severity, remedy, format string, args ...any) {
+	sentence := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	f.found = append(f.found, Finding{code, severity, sentence, remedy})
+}
+
+// addIf adds a finding if a condition holds.
+func (f *finder) addIf(holds bool, code string, severity Severity, remedy, format string, args ...any) {
+	if holds {
+		f.add(code, severity, remedy, format, args...)
+	}
+}
+
+// addFirst adds the first sentences of many about one partition each, and counts the others.
+func (f *finder) addFirst(code string, severity Severity, remedy string, sentences []string) {
+	for _, sentence := range sentences[:min(len(sentences), changefeed.Shown)] {
+		f.add(code, severity, remedy, "%s", sentence)
+	}
+	more := len(sentences) - changefeed.Shown
+	f.addIf(more > 0, code, severity, remedy, "the same is true of %s", Count(more, "more partition"))
 }
 
 const (
 	readTheError = "read the error: it says what to correct"
+	seeTheRunner = "check that the poller runs, and that it writes the state that you look at: its log has a line tick for each poll"
 	seeTheMember = "see the findings of that member"
 )
 
-// finders are all kinds of findings, in the order in which people read them. A new one needs a line
-// and a function here, cases in finding_test.go, and a section in docs/status.md.
-var finders = []finder{
-	{"unknown", Critical, Lookup.unreadable, readTheError},
-	{"stale", Critical, Lookup.stale,
-		"check that the poller runs, and that it writes the state that you look at: its log has a line tick for each poll"},
-	{"unknown", Critical, Lookup.unknown, readTheError},
-	{Unpublished, Critical, Lookup.unpublished, "run feedscale check: it tries the queue or topic, and says what to do"},
-	{"stalled", Critical, Lookup.stalled,
-		"look at the change at that position: feedscale inspect NAME PARTITION names it. More replicas do not help. If a batch really takes so long, raise stalledAfter"},
-	{"expiring", Critical, Lookup.expiring, "scale out by hand, or raise the container's time to live. The decision has asked for replicas " +
-		"since half of the retention: check what limits them, maxReplicaCount or the number of partitions"},
-	{"ahead", Critical, Lookup.ahead, "ask who restored or copied the leases. Stop all hosts, delete the leases of these partitions " +
-		"with the .info marker, and start again with a start time before the last change that was processed"},
-	{"uncovered", Critical, Lookup.uncovered, "Java: restart with setLeaseVerificationEnabledOnRestart(true). .NET: pause what acts, stop all hosts, " +
-		"delete the .info marker from the lease container, and start again. A new lease reads from the processor's start option, by default from now, " +
-		"which skips what is pending: set a start time before the leases were lost"},
-	{"uncovered", Warning, Lookup.unchecked,
-		"check that the account answers, and that the identity may read the metadata of the monitored container: feedscale check tries it"},
-	{"bootstrap", Critical, Lookup.misnamed,
-		"correct processorName, accountHost or leaseContainerId in the processors file; feedscale leases lists what the container holds"},
-	{"bootstrap", Warning, Lookup.bootstrap,
-		"start the processor once; one replica is asked for. If it has run, correct leaseContainerId"},
-	{"splitting", Warning, Lookup.splitting,
-		"nothing at first: the hosts create the new leases when they read the range again, as a rule within a minute. " +
-			"If it lasts for more than 10 minutes, check that replicas run, and that they may write to the lease container"},
-	{"unclaimed", Warning, Lookup.beside,
-		"if the deployment renamed its processor, correct processorName in the processors file"},
-	{"unclaimed", Warning, Lookup.unclaimed,
-		"check that the decisions reach what scales, that the replicas start, and that they use this processorName and lease container"},
-	{"uncheckpointed", Warning, Lookup.uncheckpointed,
-		"nothing: one replica stays. It ends with a first change in each partition, or a start from the beginning"},
-	{"lagging", Warning, Lookup.lagging,
-		"check what limits it: maxReplicaCount, the number of partitions, the request units, the handler"},
-	{"rewound", Warning, Lookup.rewound,
-		"ask who reset or restored the leases. Handlers see changes again, and have to tolerate that"},
-	{"leftover", Info, Lookup.leftover,
-		"nothing: it is not counted. If it stays, delete it while no replica runs"},
-	{"paused", Info, Lookup.paused, "remove paused from the processors file to scale again"},
-	{"group", Critical, Lookup.undecided, seeTheMember},
-	{"group", Warning, Lookup.members, seeTheMember},
-}
-
-// Findings returns what an operator should know, the most urgent first; empty if there is nothing.
-func Findings(l Lookup) []Finding {
-	all := []Finding{}
-	for _, f := range finders {
-		for _, text := range f.sentences(l) {
-			all = append(all, Finding{f.code, f.severity, strings.Join(strings.Fields(text), " "), f.remedy})
-		}
+// poll finds what keeps the subject from being polled, measured or published.
+func (f *finder) poll() {
+	switch {
+	case f.AttemptedAt.IsZero() && f.Problem != "":
+		f.add("unknown", Critical, readTheError, "%s", f.Problem)
+	case f.AttemptedAt.IsZero():
+		f.add("stale", Critical, seeTheRunner, "it was never polled")
+	case f.Stale:
+		f.add("stale", Critical, seeTheRunner,
+			"it was last polled at %s, more than three of its poll intervals ago: everything here is as of then, and HTTP answers 503",
+			f.AttemptedAt.UTC().Format(dayAndMinute))
 	}
-	return all
-}
-
-// one returns a sentence if a condition holds, otherwise nothing.
-func one(holds bool, format string, args ...any) []string {
-	if !holds {
-		return nil
+	onlySplits := len(f.Lag.Partitions) > 0 && !slices.ContainsFunc(f.Lag.Partitions, func(p changefeed.Partition) bool {
+		return !p.Known() && p.Status != changefeed.StatusSplitting
+	})
+	f.addIf(!f.AttemptedAt.IsZero() && len(f.Members) == 0 && !f.Lag.Complete() && !f.Lag.Ahead() && !onlySplits,
+		"unknown", Critical, readTheError, "%s%s", f.unmeasured(), f.meanwhile())
+	why := ""
+	if f.Undelivered != nil {
+		why = ": " + f.Undelivered.Error
 	}
-	return []string{fmt.Sprintf(format, args...)}
+	f.addIf(f.Overdue, Unpublished, Critical, "run feedscale check: it tries the queue or topic, and says what to do",
+		"%s could not be published since %s, so that nothing acts by the decision%s", Count(len(f.Waiting), "scale event"), f.at(f.Oldest()), why)
 }
 
-func (l Lookup) unreadable() []string {
-	return one(l.AttemptedAt.IsZero() && l.Problem != "", "%s", l.Problem)
-}
-
-func (l Lookup) stale() []string {
-	if l.AttemptedAt.IsZero() {
-		return one(l.Problem == "", "it was never polled")
-	}
-	return one(l.Stale, "it was last polled at %s, more than three of its poll intervals ago: everything here is as of then, and HTTP answers 503",
-		l.AttemptedAt.UTC().Format(dayAndMinute))
-}
-
-// unknown says what could not be measured, and which decision holds meanwhile.
-func (l Lookup) unknown() []string {
-	if l.AttemptedAt.IsZero() || len(l.Members) > 0 || l.Lag.Complete() || l.Lag.Ahead() || onlySplits(l.Lag) {
-		return nil
-	}
+// unmeasured says what could not be measured, how often, and why.
+func (l Lookup) unmeasured() string {
 	text := "it could not be measured"
 	if l.Lag.Known() {
 		text = "it could be measured only in part"
@@ -192,55 +174,64 @@ func (l Lookup) unknown() []string {
 	if problem := l.Lag.Problem(); problem != "" {
 		text += ": " + strings.TrimSuffix(problem, ".")
 	}
+	return text
+}
+
+// meanwhile says which decision holds while something is unknown; "" if the decision is one as usual.
+func (l Lookup) meanwhile() string {
 	if l.Decision == nil {
-		text += "; nothing is decided, and HTTP answers 503"
-	} else if why := l.reason("fallback"); why != "" {
-		text += fmt.Sprintf("; the fallback asks for %s (%s)", Count(l.Decision.Replicas, "replica"), why)
-	} else if why := l.reason("failure"); why != "" {
-		text += fmt.Sprintf("; the last decision, %s, holds (%s)", Count(l.Decision.Replicas, "replica"), why)
+		return "; nothing is decided, and HTTP answers 503"
 	}
-	return []string{text}
-}
-
-// onlySplits reports whether the only unknown ranges are being split or merged.
-func onlySplits(lag changefeed.ProcessorLag) bool {
-	return len(lag.Partitions) > 0 && !slices.ContainsFunc(lag.Partitions, func(p changefeed.Partition) bool {
-		return !p.Known() && p.Status != changefeed.StatusSplitting
-	})
-}
-
-func (l Lookup) unpublished() []string {
-	why := ""
-	if l.Undelivered != nil {
-		why = ": " + l.Undelivered.Error
+	replicas := Count(l.Decision.Replicas, "replica")
+	if why := l.reason("fallback"); why != "" {
+		return fmt.Sprintf("; the fallback asks for %s (%s)", replicas, why)
 	}
-	return one(l.Overdue, "%s could not be published since %s, so that nothing acts by the decision%s",
-		Count(len(l.Waiting), "scale event"), l.at(l.Oldest()), why)
+	if why := l.reason("failure"); why != "" {
+		return fmt.Sprintf("; the last decision, %s, holds (%s)", replicas, why)
+	}
+	return ""
 }
 
-// stalled has one sentence for handlers that hang, and one for those that throw.
-func (l Lookup) stalled() []string {
-	return append(
-		stood(l, changefeed.StallHung, "and the lease stays with"),
-		stood(l, changefeed.StallFlapping, "since the lease is released and taken again by")...)
+// positions finds what is wrong with the positions of the leases.
+func (f *finder) positions() {
+	f.stood(changefeed.StallHung, "and the lease stays with")
+	f.stood(changefeed.StallFlapping, "since the lease is released and taken again by")
+	if expiring := with(f.Lag, changefeed.StatusExpiring); len(expiring.Partitions) > 0 {
+		kept := ""
+		if f.Lag.Retention > 0 {
+			kept = ", and the container keeps a change for " + Age(new(int64(f.Lag.Retention/time.Second)))
+		}
+		f.add("expiring", Critical, "scale out by hand, or raise the container's time to live. The decision has asked for replicas "+
+			"since half of the retention: check what limits them, maxReplicaCount or the number of partitions",
+			"changes of %s are about to be lost: the oldest is %s old%s", partitions(expiring), Age(expiring.Age()), kept)
+	}
+	var ahead []string
+	for _, p := range with(f.Lag, changefeed.StatusAhead).Partitions {
+		ahead = append(ahead, fmt.Sprintf("partition %s stands at %d, and its feed has come to %d: "+
+			"the lease is from another account, region or container, and changes up to its position are skipped",
+			p.Lease, p.Ahead.Position, p.Ahead.Feed))
+	}
+	f.addFirst("ahead", Critical, "ask who restored or copied the leases. Stop all hosts, delete the leases of these partitions "+
+		"with the .info marker, and start again with a start time before the last change that was processed", ahead)
 }
 
-// stood says since when partitions with one kind of stall have not moved, why, and what hosts do with
-// the lease.
-func stood(l Lookup, kind changefeed.StallKind, lease string) []string {
-	stalled := with(l.Lag, changefeed.StatusStalled)
+// stood finds partitions with one kind of stall: since when they have not moved, why, and what hosts
+// do with the lease.
+func (f *finder) stood(kind changefeed.StallKind, lease string) {
+	stalled := with(f.Lag, changefeed.StatusStalled)
 	stalled.Partitions = slices.DeleteFunc(stalled.Partitions, func(p changefeed.Partition) bool { return p.Stall == nil || p.Stall.Kind != kind })
 	if len(stalled.Partitions) == 0 {
-		return nil
+		return
 	}
-	moved, since := "have not moved", stalled.Partitions[0].Stall.Since
-	if first := stalled.Partitions[0]; len(stalled.Partitions) == 1 {
+	first, moved := stalled.Partitions[0], "have not moved"
+	if len(stalled.Partitions) == 1 {
 		moved = "has not moved"
 		if first.CheckpointLSN != nil {
 			moved = fmt.Sprintf("has stood at %d", *first.CheckpointLSN)
 		}
 	}
 	var hosts []string
+	since := first.Stall.Since
 	for _, p := range stalled.Partitions {
 		hosts = append(append(hosts, p.Stall.Owners...), p.Owner)
 		if p.Stall.Since.Before(since) {
@@ -249,112 +240,104 @@ func stood(l Lookup, kind changefeed.StallKind, lease string) []string {
 	}
 	slices.Sort(hosts)
 	hosts = slices.DeleteFunc(slices.Compact(hosts), func(host string) bool { return host == "" })
-	return []string{fmt.Sprintf("%s %s since %s; %s, %s %s", partitions(stalled), moved, l.at(since), kind.Why(), lease,
-		cmp.Or(changefeed.List("host", hosts), "hosts that no poll saw"))}
-}
-
-func (l Lookup) expiring() []string {
-	expiring, kept := with(l.Lag, changefeed.StatusExpiring), ""
-	if l.Lag.Retention > 0 {
-		seconds := int64(l.Lag.Retention / time.Second)
-		kept = ", and the container keeps a change for " + Age(&seconds)
-	}
-	return one(len(expiring.Partitions) > 0, "changes of %s are about to be lost: the oldest is %s old%s",
-		partitions(expiring), Age(expiring.Age()), kept)
-}
-
-func (l Lookup) ahead() (all []string) {
-	for _, p := range with(l.Lag, changefeed.StatusAhead).Partitions {
-		all = append(all, fmt.Sprintf("partition %s stands at %d, and its feed has come to %d: the lease is from another account, region or container, and changes up to its position are skipped",
-			p.Lease, p.Ahead.Position, p.Ahead.Feed))
-	}
-	return some(all)
-}
-
-// some returns the first sentences of many about one partition each, and counts the others.
-func some(all []string) []string {
-	if more := len(all) - changefeed.Shown; more > 0 {
-		return append(all[:changefeed.Shown], "the same is true of "+Count(more, "more partition"))
-	}
-	return all
-}
-
-func (l Lookup) uncovered() []string {
-	var holes []string
-	for _, r := range l.Lag.Coverage.Holes {
-		holes = append(holes, fmt.Sprintf("%q to %q", r.Min, r.Max))
-	}
-	return one(l.Lag.Uncovered(), "no lease covers %s: no replica reads their changes", changefeed.List("key range", holes))
+	f.add("stalled", Critical, "look at the change at that position: feedscale inspect NAME PARTITION names it. "+
+		"More replicas do not help. If a batch really takes so long, raise stalledAfter",
+		"%s %s since %s; %s, %s %s", partitions(stalled), moved, f.at(since), kind.Why(), lease,
+		cmp.Or(changefeed.List("host", hosts), "hosts that no poll saw"))
 }
 
 // uncheckedAfter is how long reads of the key ranges may fail before that is a finding.
 const uncheckedAfter = 15 * time.Minute
 
-func (l Lookup) unchecked() []string {
-	failing := l.Lag.Coverage.Failing
-	return one(!failing.IsZero() && l.Lag.Time.Sub(failing) >= uncheckedAfter,
-		"its partition key ranges could not be read since %s: whether leases cover all keys was not checked since then", l.at(failing))
-}
-
-func (l Lookup) misnamed() []string {
-	return one(l.Lag.Bootstrap && l.Lag.Nearest != "", "it has no lease: %s", l.Lag.Nearest)
-}
-
-func (l Lookup) bootstrap() []string {
-	return one(l.Lag.Bootstrap && l.Lag.Nearest == "", "it has no lease: it never ran, or its leases are in another container")
-}
-
-func (l Lookup) splitting() []string {
-	splitting := with(l.Lag, changefeed.StatusSplitting)
-	unreadable := ""
-	if !splitting.Complete() {
-		unreadable = "; the new ranges cannot be read yet, so at least 1 counts"
+// coverage finds keys without a lease, and leases that hosts have not created yet.
+func (f *finder) coverage() {
+	if f.Lag.Uncovered() {
+		var holes []string
+		for _, r := range f.Lag.Coverage.Holes {
+			holes = append(holes, fmt.Sprintf("%q to %q", r.Min, r.Max))
+		}
+		f.add("uncovered", Critical, "Java: restart with setLeaseVerificationEnabledOnRestart(true). .NET: pause what acts, stop all hosts, "+
+			"delete the .info marker from the lease container, and start again. A new lease reads from the processor's start option, by default from now, "+
+			"which skips what is pending: set a start time before the leases were lost",
+			"no lease covers %s: no replica reads their changes", changefeed.List("key range", holes))
 	}
-	return one(len(splitting.Partitions) > 0, "%s: the range was split or merged, and the hosts have not created the new leases yet%s",
-		partitions(splitting), unreadable)
+	failing := f.Lag.Coverage.Failing
+	f.addIf(!failing.IsZero() && f.Lag.Time.Sub(failing) >= uncheckedAfter, "uncovered", Warning,
+		"check that the account answers, and that the identity may read the metadata of the monitored container: feedscale check tries it",
+		"its partition key ranges could not be read since %s: whether leases cover all keys was not checked since then", f.at(failing))
+	f.addIf(f.Lag.Bootstrap && f.Lag.Nearest != "", "bootstrap", Critical,
+		"correct processorName, accountHost or leaseContainerId in the processors file; feedscale leases lists what the container holds",
+		"it has no lease: %s", f.Lag.Nearest)
+	f.addIf(f.Lag.Bootstrap && f.Lag.Nearest == "", "bootstrap", Warning,
+		"start the processor once; one replica is asked for. If it has run, correct leaseContainerId",
+		"it has no lease: it never ran, or its leases are in another container")
+	splitting := with(f.Lag, changefeed.StatusSplitting)
+	f.addIf(len(splitting.Partitions) > 0, "splitting", Warning,
+		"nothing at first: the hosts create the new leases when they read the range again, as a rule within a minute. "+
+			"If it lasts for more than 10 minutes, check that replicas run, and that they may write to the lease container",
+		"%s: the range was split or merged, and the hosts have not created the new leases yet", partitions(splitting))
 }
 
-func (l Lookup) beside() (all []string) {
-	if l.Decision != nil && l.Decision.Replicas == 0 {
-		return nil // with no replica wanted, leases without an owner are right
+// owners finds leases that nobody owns, and positions that their owners alone know.
+func (f *finder) owners() {
+	if f.Decision == nil || f.Decision.Replicas > 0 { // with no replica wanted, leases without an owner are right
+		for _, name := range f.Lag.Beside {
+			f.add("unclaimed", Warning, "if the deployment renamed its processor, correct processorName in the processors file",
+				"nobody owns its leases, and processor %s reads the same container, is live, and is in no entry", name)
+		}
 	}
-	for _, name := range l.Lag.Beside {
-		all = append(all, "nobody owns its leases, and processor "+name+" reads the same container, is live, and is in no entry")
+	unclaimed, asked := with(f.Lag, changefeed.StatusUnclaimed), "replicas"
+	if f.Decision != nil {
+		asked = Count(f.Decision.Replicas, "replica")
 	}
-	return all
-}
-
-func (l Lookup) unclaimed() []string {
-	unclaimed, asked := with(l.Lag, changefeed.StatusUnclaimed), "replicas"
-	if l.Decision != nil {
-		asked = Count(l.Decision.Replicas, "replica")
-	}
-	return one(len(unclaimed.Partitions) > 0, "no host owns %s, though the decision asks for %s: %s",
-		partitions(unclaimed), asked, backlog(unclaimed))
-}
-
-func (l Lookup) uncheckpointed() []string {
-	uncheckpointed := with(l.Lag, changefeed.StatusUncheckpointed)
-	return one(len(uncheckpointed.Partitions) > 0, "no checkpoint exists for %s: what is written while no replica runs is skipped, since the position is in the owner's memory alone",
+	f.addIf(len(unclaimed.Partitions) > 0, "unclaimed", Warning,
+		"check that the decisions reach what scales, that the replicas start, and that they use this processorName and lease container",
+		"no host owns %s, though the decision asks for %s: %s", partitions(unclaimed), asked, backlog(unclaimed))
+	uncheckpointed := with(f.Lag, changefeed.StatusUncheckpointed)
+	f.addIf(len(uncheckpointed.Partitions) > 0, "uncheckpointed", Warning,
+		"nothing: one replica stays. It ends with a first change in each partition, or a start from the beginning",
+		"no checkpoint exists for %s: what is written while no replica runs is skipped, since the position is in the owner's memory alone",
 		partitions(uncheckpointed))
 }
 
-// lagging says why a backlog does not go away, unless another finding describes it. It names only
-// the most useful cause, since all have the same remedy.
-func (l Lookup) lagging() []string {
+// decision finds why a backlog does not go away, and what else is noteworthy about the leases and the
+// decision.
+func (f *finder) decision() {
+	why := f.lasts()
+	f.addIf(why != "", "lagging", Warning, "check what limits it: maxReplicaCount, the number of partitions, the request units, the handler",
+		"%s: %s", backlog(f.Lag), why)
+	var rewound []string
+	for _, p := range f.Lag.Partitions {
+		if p.Rewound != nil {
+			rewound = append(rewound, fmt.Sprintf("partition %s went back from %d to %d, as was seen at %s: changes are delivered again",
+				p.Lease, p.Rewound.From, p.Rewound.To, f.at(p.Rewound.Time)))
+		}
+	}
+	f.addFirst("rewound", Warning, "ask who reset or restored the leases. Handlers see changes again, and have to tolerate that", rewound)
+	f.addIf(len(f.Lag.Leftover) > 0, "leftover", Info, "nothing: it is not counted. If it stays, delete it while no replica runs",
+		"other leases replaced %s, and nobody deleted what they replaced", changefeed.List("lease", f.Lag.Leftover))
+	told := "nothing was decided before, so HTTP answers 503"
+	if d := f.Standing(); d != nil {
+		told = "scalers are told " + Count(d.Replicas, "replica") + ", as decided before"
+	}
+	f.addIf(f.Paused, "paused", Info, "remove paused from the processors file to scale again", "it is paused: nothing is published, and %s", told)
+}
+
+// lasts says why a backlog does not go away, unless another finding describes it. It names only the
+// most useful cause, since all have the same remedy.
+func (l Lookup) lasts() string {
 	status := l.Lag.Status()
 	if l.Decision == nil || status != changefeed.StatusLagging && status != changefeed.StatusExpiring {
-		return nil
+		return ""
 	}
-	why := cmp.Or(capped(*l.Decision), l.reason("throughput", "hotPartition", "notEffective"), growing(l.State), l.reason("retention", "maxChangeAge"))
-	return one(why != "", "%s: %s", backlog(l.Lag), why)
+	return cmp.Or(capped(*l.Decision), l.reason("throughput", "hotPartition", "notEffective"), growing(l.State), l.reason("retention", "maxChangeAge"))
 }
 
 // capped says that the decision has fewer replicas than its steps asked for; "" if it has not.
 func capped(d scaling.Decision) (text string) {
 	needed, before := 0, 0
-	for i, r := range d.Reasons {
-		if r.Step == "clamp" && i > 0 && r.Replicas < before {
+	for _, r := range d.Reasons {
+		if r.Step == "clamp" && r.Replicas < before {
 			needed = max(needed, before)
 			text = fmt.Sprintf("it needs %s and gets %d, since %s", Count(needed, "replica"), r.Replicas, r.Why)
 		}
@@ -371,44 +354,17 @@ func growing(s state.State) string {
 		*s.Memory.Arrival, Count(s.Decision.Replicas, "replica"), s.Memory.DrainPerReplica)
 }
 
-func (l Lookup) rewound() (all []string) {
-	for i := range l.Lag.Partitions {
-		if p := &l.Lag.Partitions[i]; p.Rewound != nil {
-			all = append(all, fmt.Sprintf("partition %s went back from %d to %d, as was seen at %s: changes are delivered again",
-				p.Lease, p.Rewound.From, p.Rewound.To, l.at(p.Rewound.Time)))
-		}
-	}
-	return some(all)
-}
-
-func (l Lookup) leftover() []string {
-	return one(len(l.Lag.Leftover) > 0, "other leases replaced %s, and nobody deleted what they replaced", changefeed.List("lease", l.Lag.Leftover))
-}
-
-func (l Lookup) paused() []string {
-	told := "nothing was decided before, so HTTP answers 503"
-	if d := l.Standing(); d != nil {
-		told = "scalers are told " + Count(d.Replicas, "replica") + ", as decided before"
-	}
-	return one(l.Paused, "it is paused: nothing is published, and %s", told)
-}
-
-func (l Lookup) undecided() []string {
-	return one(len(l.Members) > 0 && l.Decision == nil, "nothing is decided for the group, and HTTP answers 503: a member that was never decided may need any number")
-}
-
-func (l Lookup) members() (all []string) {
-	for _, m := range l.Members {
-		if m.Status != changefeed.StatusUnknown {
-			continue
-		}
-		holds := " was never decided: the group does not go below its own last decision"
+// group finds members for which nothing is decided, or an old decision holds.
+func (f *finder) group() {
+	f.addIf(len(f.Members) > 0 && f.Decision == nil, "group", Critical, seeTheMember,
+		"nothing is decided for the group, and HTTP answers 503: a member that was never decided may need any number")
+	for _, m := range f.Members {
+		holds := "was never decided: the group does not go below its own last decision"
 		if m.Replicas != nil {
-			holds = " holds its last decision, " + Count(*m.Replicas, "replica")
+			holds = "holds its last decision, " + Count(*m.Replicas, "replica")
 		}
-		all = append(all, "its member "+m.Processor+" is unknown, and"+holds)
+		f.addIf(m.Status == changefeed.StatusUnknown, "group", Warning, seeTheMember, "its member %s is unknown, and %s", m.Processor, holds)
 	}
-	return all
 }
 
 // reason returns the sentence of the first of some steps that acted on the decision; "" if none did.

@@ -39,20 +39,9 @@ func UnknownName(name string) error {
 	return fmt.Errorf("no processor or group is named %q: %w", name, ErrUnknownName)
 }
 
-// Field is a field of a JSON object.
-type Field struct {
-	Name  string
-	Value any
-}
-
-// Fields returns the top-level fields of the list's JSON, in order.
-func (l List) Fields() []Field {
-	return []Field{{"time", l.Time}, {"processors", l.Processors}, {"groups", l.Groups}, {"causes", l.Causes}}
-}
-
-// WriteObject writes an object as a line of JSON. A slice is written element by element, so that the
+// WriteObject writes a struct as a line of JSON. A slice is written element by element, so that the
 // JSON of thousands of processors is never in memory at once.
-func WriteObject(w io.Writer, fields []Field) (err error) {
+func WriteObject(w io.Writer, object any) (err error) {
 	text := func(text string) {
 		if err == nil {
 			_, err = io.WriteString(w, text)
@@ -63,11 +52,15 @@ func WriteObject(w io.Writer, fields []Field) (err error) {
 		err = cmp.Or(err, failed)
 		text(string(encoded))
 	}
-	for i, f := range fields {
-		text([]string{"{", ","}[min(i, 1)] + strconv.Quote(f.Name) + ":")
-		all := reflect.ValueOf(f.Value)
-		if all.Kind() != reflect.Slice || all.Len() == 0 {
-			value(f.Value)
+	of, before := reflect.ValueOf(object), "{"
+	for _, f := range reflect.VisibleFields(of.Type()) {
+		all := of.FieldByIndex(f.Index)
+		if f.Anonymous {
+			continue // its fields follow
+		}
+		text(before + strconv.Quote(f.Tag.Get("json")) + ":")
+		if before = ","; all.Kind() != reflect.Slice || all.Len() == 0 {
+			value(all.Interface())
 			continue
 		}
 		for n := range all.Len() {

@@ -30,7 +30,7 @@ func TestAListIsWrittenAnEntryAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got chunks
-		if err := report.WriteObject(&got, l.Fields()); err != nil || got.String() != string(want)+"\n" {
+		if err := report.WriteObject(&got, l); err != nil || got.String() != string(want)+"\n" {
 			t.Errorf("%v, got\n%swant\n%s", err, got.String(), want)
 		}
 		if len(l.Processors) > 0 && got.longest > len(want)/3 {

@@ -1,9 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 
-	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -73,24 +73,12 @@ func (t Throughput) RUPerSecond() string {
 
 // Why returns the error, the note or the last reason, the first that exists; "" if none does.
 func (t Throughput) Why() string {
-	switch {
-	case t.Error != nil:
-		return *t.Error
-	case t.Note != nil:
-		return *t.Note
-	case len(t.Reasons) == 0:
+	if why := cmp.Or(t.Error, t.Note); why != nil {
+		return *why
+	}
+	if len(t.Reasons) == 0 {
 		return ""
 	}
 	last := t.Reasons[len(t.Reasons)-1]
 	return last.Step + ": " + last.Why
-}
-
-// eventThroughput is the throughput of the containers, for a scale event.
-func eventThroughput(s state.State) (all []events.Throughput) {
-	for _, t := range throughputOf(s) {
-		all = append(all, events.Throughput{
-			Account: t.Account, Container: t.Container, Mode: t.Mode, Provisioned: t.Provisioned, Desired: t.Desired, Needed: t.Needed, AtLimit: t.AtLimit,
-		})
-	}
-	return all
 }

@@ -93,7 +93,7 @@ func wire(c config.Config, o Options, connections *connect.Connections, store st
 	}
 	a.shown = &overview.Overview{Store: a.store, Now: o.Now, Log: o.Log, NeverPolled: o.NeverPolled, Partitions: c.Settings.MetricsPartitions}
 	a.store.Wrote = a.shown.Wrote
-	a.meters = metrics.New(metrics.Options{Overview: a.shown, Version: o.Version})
+	a.meters = metrics.New(a.shown, o.Version)
 	a.poller = &poller.Poller{
 		Clock:     clock,
 		Estimator: estimator.New(c.Settings.Concurrency, o.Now),

@@ -122,7 +122,7 @@ func TestAnAnswerIsTooOldAfterThreePollsOfItsOwn(t *testing.T) {
 			}
 			s.clock.Advance(time.Second)
 			if got := s.get(t, "/api/processors/orders"); got.status != http.StatusServiceUnavailable || got.contentType != "application/problem+json" ||
-				!strings.Contains(got.body, "processor orders was last polled at 2026-03-01T12:00:00Z, more than 3 of its poll intervals ago") {
+				!strings.Contains(got.body, "no decision on processor orders holds: it was last polled at 2026-03-01 12:00 UTC, more than three of its poll intervals ago") {
 				t.Errorf("after a second more: %+v", got)
 			}
 		})

@@ -51,12 +51,16 @@ func NewRecord(store state.Store, configure func() (config.Config, error), o Opt
 
 // List is what is stored, as overview.Overview has it.
 func (a *App) List(ctx context.Context, names []string) (report.List, error) {
-	return a.shown.List(ctx, names), nil
+	return a.shown.List(ctx, names, true), nil
 }
 
 // Report is what ran since a time, as overview.Overview has it.
 func (a *App) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error) {
-	return a.shown.Report(ctx, names, since, progress)
+	asked, err := a.shown.Members(names)
+	if err != nil {
+		return shadow.Report{}, err
+	}
+	return a.shown.Report(ctx, asked, since, progress)
 }
 
 // History is what is recorded of a processor.

@@ -111,14 +111,18 @@ func partitionRow(p report.Partition) []Cell {
 
 // WriteProcessorsJSON prints the JSON of `poll --output json` (docs/operate.md).
 func WriteProcessorsJSON(w io.Writer, polled, decided []state.State) error {
-	processors, groups := []report.Processor{}, []report.Group{}
+	var all struct {
+		Processors []report.Processor `json:"processors"`
+		Groups     []report.Group     `json:"groups"`
+	}
+	all.Processors, all.Groups = []report.Processor{}, []report.Group{}
 	for _, s := range polled {
-		processors = append(processors, report.New(s))
+		all.Processors = append(all.Processors, report.New(s))
 	}
 	for _, s := range decided {
-		groups = append(groups, report.NewGroup(s))
+		all.Groups = append(all.Groups, report.NewGroup(s))
 	}
-	return report.WriteObject(Lines{w}, []report.Field{{Name: "processors", Value: processors}, {Name: "groups", Value: groups}})
+	return report.WriteObject(Lines{w}, all)
 }
 
 // Listing selects and sorts processors.

@@ -99,7 +99,10 @@ func WriteStatusJSON(w io.Writer, all report.List, l Listing) error {
 			problems = append(problems, problem{name, f.Code, f.Sentence, f.Remedy, f.Page()})
 		}
 	})
-	return report.WriteObject(Lines{w}, append(all.Fields(), report.Field{Name: "problems", Value: problems}))
+	return report.WriteObject(Lines{w}, struct {
+		report.List
+		Problems []problem `json:"problems"`
+	}{all, problems})
 }
 
 // each visits the findings of every processor and group.

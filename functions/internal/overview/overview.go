@@ -10,9 +10,12 @@ package overview
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -46,15 +49,17 @@ type Entry struct {
 	Err       error              // why the State cannot be read; nil if it can
 	Decision  *scaling.Decision  // of the last poll, which is not published while the processor is paused
 	CatchUp   *float64           // seconds; +Inf is never, nil is unknown
+
+	until time.Time // the last moment at which it may be shown
 }
 
 // slot holds the entry of one subject.
 type slot struct {
 	kind string
 	Subject
-	entry  *Entry    // nil if the row was never read
-	until  time.Time // the last moment at which the entry may be shown; zero if the row has to be read
-	writes int       // of this process
+	entry   *Entry    // nil if the row was never read
+	until   time.Time // the last moment at which the entry may be shown; zero if the row has to be read
+	reading bool      // the row is being read, and this process has not written it since
 }
 
 // Overview holds the entries. A process that nobody asks holds none.
@@ -77,29 +82,33 @@ type Overview struct {
 	generation uint64
 }
 
-// Current returns the entries of the processors and of the groups, and a number that changes with them.
-// A row is read again after its next poll, unless this process made that poll.
-func (o *Overview) Current() (processors, groups []*Entry, generation uint64) {
+// Current returns the entries, those of the processors first, and a number that changes with them. A row is
+// read again after its next poll, unless this process made that poll.
+func (o *Overview) Current() (entries []*Entry, generation uint64) {
 	o.reading.Lock()
 	defer o.reading.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), allTime) // for all who ask
 	defer cancel()
 	now := o.Now()
-	expired, writes := o.expired(now)
-	for i, found := range o.loadAll(ctx, expired) {
-		o.fill(expired[i], found, now, writes[i])
-	}
+	expired := o.expired(now)
+	found := o.read(ctx, expired, now, o.Partitions)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	entries := make([]*Entry, len(o.slots))
-	var errs []error
-	for i, s := range o.slots {
-		if entries[i] = s.entry; s.entry.Err != nil {
-			errs = append(errs, s.entry.Err)
+	for i, s := range expired {
+		if s.reading {
+			s.until = found[i].until
 		}
+		if s.reading || s.until.IsZero() { // else it was written since, and its entry is newer
+			s.entry = found[i]
+		}
+		s.reading = false
+		o.generation++
 	}
-	o.say(errs)
-	return entries[:len(o.Processors)], entries[len(o.Processors):], o.generation
+	for _, s := range o.slots {
+		entries = append(entries, s.entry)
+	}
+	o.say(entries)
+	return entries, o.generation
 }
 
 // all are the slots, which are made for the first who asks.
@@ -107,15 +116,16 @@ func (o *Overview) all() []*slot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.byName == nil {
-		o.byName = make(map[string]*slot, len(o.Processors)+len(o.Groups))
-		add := func(kind string, subjects []Subject) {
-			for _, s := range subjects {
-				o.byName[s.Name] = &slot{kind: kind, Subject: s}
-				o.slots = append(o.slots, o.byName[s.Name])
-			}
+		for _, s := range o.Processors {
+			o.slots = append(o.slots, &slot{kind: processor, Subject: s})
 		}
-		add(processor, o.Processors)
-		add(group, o.Groups)
+		for _, s := range o.Groups {
+			o.slots = append(o.slots, &slot{kind: group, Subject: s})
+		}
+		o.byName = make(map[string]*slot, len(o.slots))
+		for _, s := range o.slots {
+			o.byName[s.Name] = s
+		}
 	}
 	return o.slots
 }
@@ -126,32 +136,17 @@ func (o *Overview) find(name string) *slot {
 	return o.byName[name] // which does not change any more
 }
 
-// expired are the slots whose rows have to be read, and how often this process has written each.
-func (o *Overview) expired(now time.Time) (slots []*slot, writes []int) {
+// expired are the slots whose rows have to be read.
+func (o *Overview) expired(now time.Time) (expired []*slot) {
 	all := o.all()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, s := range all {
-		if now.After(s.until) {
-			slots, writes = append(slots, s), append(writes, s.writes)
+		if s.reading = now.After(s.until); s.reading {
+			expired = append(expired, s)
 		}
 	}
-	return slots, writes
-}
-
-// fill takes a row that was read at a time, after so many writes. One that was written since then may be
-// newer, and is read again.
-func (o *Overview) fill(s *slot, found report.Lookup, now time.Time, writes int) {
-	e, until := o.newEntry(s, found, now)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch {
-	case s.writes == writes:
-		s.entry, s.until = e, until
-	case s.until.IsZero():
-		s.entry = e
-	}
-	o.generation++
+	return expired
 }
 
 // Wrote takes what this process wrote of a processor or group; nil if what is stored has to be read.
@@ -162,37 +157,62 @@ func (o *Overview) Wrote(name string, written *state.State) {
 	if s == nil {
 		return // nobody has asked
 	}
-	s.writes++
 	o.generation++
-	if s.until = (time.Time{}); written != nil && s.entry != nil && !s.entry.waits() {
-		s.entry, s.until = o.newEntry(s, report.Lookup{State: *written}, o.Now())
+	s.reading, s.until = false, time.Time{}
+	if e := s.entry; written != nil && e != nil && e.Processor.Outbox.Count+e.Group.Outbox.Count == 0 {
+		s.entry = o.newEntry(s, report.Lookup{State: *written}, o.Now(), o.Partitions)
+		s.until = s.entry.until
 	}
 }
 
-// waits reports whether an event waits to be published.
-func (e *Entry) waits() bool { return e.Processor.Outbox.Count+e.Group.Outbox.Count > 0 }
+// read makes entries of rows, some at once.
+func (o *Overview) read(ctx context.Context, slots []*slot, now time.Time, partitions bool) []*Entry {
+	entries := make([]*Entry, len(slots))
+	var loads errgroup.Group
+	loads.SetLimit(parallel)
+	for i, s := range slots {
+		loads.Go(func() error {
+			entries[i] = o.newEntry(s, o.load(ctx, s.Name), now, partitions)
+			return nil
+		})
+	}
+	_ = loads.Wait() // none fails for all
+	return entries
+}
 
-// newEntry makes the entry of what was found at a time, and says until when it may be shown.
-func (o *Overview) newEntry(s *slot, found report.Lookup, now time.Time) (*Entry, time.Time) {
-	e := &Entry{Err: found.Err, Decision: found.Decision}
-	until := s.shownUntil(found, now)
+// load looks a row up.
+func (o *Overview) load(ctx context.Context, name string) (found report.Lookup) {
+	ctx, cancel := context.WithTimeout(ctx, rowTime)
+	defer cancel()
+	stored, err := o.Store.Load(ctx, name)
+	if err == nil {
+		found.State, err = stored.State()
+	}
+	found.Waiting, found.Err = stored.Outbox, err
+	return found
+}
+
+// newEntry makes the entry of what was found at a time.
+func (o *Overview) newEntry(s *slot, found report.Lookup, now time.Time, partitions bool) *Entry {
+	e := &Entry{Err: found.Err, Decision: found.Decision, until: s.shownUntil(found, now)}
 	if seconds, known := report.CatchUpSeconds(found.State); known {
 		e.CatchUp = &seconds
 	}
-	found = o.shown(s, found, now)
-	if s.kind == group {
+	if found = o.known(s, found, now); s.kind == group {
 		e.Group = report.NewStoredGroup(found)
-	} else if e.Processor = report.NewStored(found); !o.Partitions {
+	} else if e.Processor = report.NewStored(found); !partitions {
 		e.Processor.Partitions = []report.Partition{}
 	}
-	return e, until
+	return e
 }
 
 // say logs once that rows cannot be read, with the error of the first, and once that all can be.
-func (o *Overview) say(errs []error) {
-	broken := len(errs) > 0
+func (o *Overview) say(entries []*Entry) {
+	unread := slices.DeleteFunc(slices.Clone(entries), func(e *Entry) bool { return e.Err == nil })
+	broken := len(unread) > 0
 	if was := o.broken.Swap(broken); broken && !was {
-		o.Log.Error("the list and the metrics lack processors whose state cannot be read", "unread", len(errs), "of", len(o.Processors)+len(o.Groups), "error", errs[0].Error())
+		o.Log.Error("the list and the metrics lack processors whose state cannot be read",
+			"unread", len(unread), "of", len(entries), "error", unread[0].Err.Error())
 	} else if was && !broken {
 		o.Log.Info("the list and the metrics have every processor again")
 	}

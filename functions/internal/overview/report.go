@@ -14,18 +14,6 @@ import (
 // recordsAtOnce is how many records are read at once.
 const recordsAtOnce = 32
 
-// Report is what ran since a time, of everything there is or of what has one of some names. progress is
-// told of how many processors were read, and of how many there are.
-func (o *Overview) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error) {
-	asked, err := o.Members(names)
-	if err != nil {
-		return shadow.Report{}, err
-	}
-	c := shadow.NewCollector(since, o.Now())
-	o.Collect(ctx, c, asked, progress)
-	return c.Report(), ctx.Err()
-}
-
 // Members are the processors that have one of some names, or are in a group that has; without names
 // they are all. The error of another name wraps report.ErrUnknownName.
 func (o *Overview) Members(names []string) (members []Subject, err error) {
@@ -45,9 +33,11 @@ func (o *Overview) Members(names []string) (members []Subject, err error) {
 	return members, nil
 }
 
-// Collect adds processors to a report, some at once, so that their hours are not in memory together.
-// What cannot be read of one is its error, and keeps nothing of the others.
-func (o *Overview) Collect(ctx context.Context, c *shadow.Collector, processors []Subject, progress func(done, all int)) {
+// Report is what processors ran since a time. It reads some of them at once, so that their hours are not in
+// memory together. What cannot be read of one is its error, and keeps nothing of the others. progress is told of
+// how many processors were read, and of how many there are.
+func (o *Overview) Report(ctx context.Context, processors []Subject, since time.Time, progress func(done, all int)) (shadow.Report, error) {
+	c := shadow.NewCollector(since, o.Now())
 	since, until := c.Span()
 	var hours [recordsAtOnce][]state.Summary
 	var errs [recordsAtOnce]error
@@ -72,4 +62,5 @@ func (o *Overview) Collect(ctx context.Context, c *shadow.Collector, processors 
 			c.Add(p.Name, p.Group, hours[i], errs[i])
 		}
 	}
+	return c.Report(), ctx.Err()
 }
