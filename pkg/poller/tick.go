@@ -410,7 +410,7 @@ func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) 
 	if t.scope.DryRun {
 		return result, nil
 	}
-	t.sayCauses(ctx, subjects)
+	t.sayCauses(subjects)
 	t.Log.Info("tick", "polled", due, "unknown", unknown, "leases", leases, "handedOver", t.handedOver.Load(),
 		"uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", t.Now().Sub(t.scope.now).String())
 	if due > 0 && failed == due {

@@ -41,20 +41,3 @@ type SignalQueue struct {
 	Queue     string    `json:"queue"`
 	Left      time.Time `json:"left,omitzero"` // since when no processor or group names it; zero = one does
 }
-
-// ToldCausesName is the name of the document that lists the failures whose begin the log of a
-// fan-out has told (docs/scale.md).
-const ToldCausesName = "told.causes"
-
-// ToldCauses is that document.
-type ToldCauses struct {
-	Causes []ToldCause `json:"causes"`
-}
-
-// ToldCause is a failure whose end is not told yet.
-type ToldCause struct {
-	Of         string    `json:"of"`         // what refuses, as in changefeed.Cause
-	Says       string    `json:"says"`       // what is wrong with it
-	Since      time.Time `json:"since"`      // first of the polls that saw it
-	Processors int       `json:"processors"` // processors and groups that it concerned last
-}
