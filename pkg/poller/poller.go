@@ -114,7 +114,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	}
 	working, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Timeout)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(t.budget.drain, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(drainTime, cancel) })()
 	polls, groups := t.run(working)
 	t.provision(working, polls, groups)
 	return t.result(working, polls, groups)

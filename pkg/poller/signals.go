@@ -81,9 +81,6 @@ func (s *signalTurn) remember(ctx context.Context) bool {
 	if errors.Is(err, state.ErrConflict) { // another process wrote in between, as a rule the same
 		list, err = s.update(ctx)
 	}
-	if errors.Is(err, state.ErrConflict) {
-		return false
-	}
 	if s.say("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err); err != nil {
 		return false
 	}
@@ -107,30 +104,29 @@ func (s *signalTurn) update(ctx context.Context) ([]state.SignalQueue, error) {
 		document = documents[0]
 		err = document.Decode(&stored)
 	}
-	next, elsewhere := s.next(stored.Queues)
-	if err != nil || slices.Equal(next, stored.Queues) {
-		return next, err
+	if err != nil {
+		return nil, err
+	}
+	next := s.next(stored.Queues)
+	if slices.Equal(next, stored.Queues) {
+		return next, nil
 	}
 	if document.Text, err = json.Marshal(state.SignalQueues{Queues: next}); err == nil {
 		_, err = s.Store.Put(ctx, document)
 	}
-	for _, q := range elsewhere {
-		if err == nil {
-			s.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue, "next", "empty it, or delete it")
-		}
-	}
 	return next, err
 }
 
-// next returns what is to be stored, and what is given up because it is in another namespace.
-func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.SignalQueue) {
+// next returns what is to be stored. What is in another namespace cannot be emptied, and is given up.
+func (s *signalTurn) next(last []state.SignalQueue) (next []state.SignalQueue) {
 	for _, q := range last {
 		_, emptied := s.known.emptied.Load(q.Queue)
 		switch {
 		case s.configured(q):
 			q.Left = time.Time{}
 		case q.Namespace != s.namespace:
-			elsewhere = append(elsewhere, q)
+			s.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue,
+				"next", "empty it, or delete it")
 			continue
 		case strings.EqualFold(q.Namespace+"/"+q.Queue, s.Destination):
 			continue // its messages are events now
@@ -146,7 +142,7 @@ func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.Sig
 			next = append(next, state.SignalQueue{Namespace: s.namespace, Queue: name})
 		}
 	}
-	return next, elsewhere
+	return next
 }
 
 // keep makes the signal queue of a subject hold as many messages as replicas were decided last.
@@ -176,7 +172,7 @@ func (s *signalTurn) empty(ctx context.Context, queue string) {
 // do does something with a signal queue, within its share of the tick.
 func (s *signalTurn) do(ctx context.Context, do func(context.Context) error) (err error) {
 	s.slots.do(func() {
-		ctx, cancel := context.WithTimeout(ctx, s.budget.signals)
+		ctx, cancel := context.WithTimeout(ctx, signalTime)
 		defer cancel()
 		defer waits(&s.took, "the signal queues")()
 		err = do(ctx)

@@ -28,7 +28,9 @@ type Outcome struct {
 func Decide(in Input) Outcome {
 	next := in.Memory
 	m := in.measure()
-	next.Partitions = m.remembered
+	if m.known || next.Partitions > 0 {
+		next.Partitions = m.partitions
+	}
 	var c count
 	switch {
 	case m.known:
@@ -146,13 +148,19 @@ func (in Input) clamp(m measurement, c count, asked int) count {
 		c.replicas = useful
 		c = c.because("clamp", "more replicas than %d partitions have nothing to do", m.partitions)
 	}
-	if limit := in.Policy.MaxReplicas; limit != nil && c.replicas > *limit {
-		c.replicas = *limit
-		c = c.because("clamp", "maxReplicaCount is %d", *limit)
+	return c.bound("", in.Policy.MinReplicas, in.Policy.MaxReplicas, asked)
+}
+
+// bound applies minReplicaCount and maxReplicaCount. asked is the count of earlier steps: the reason names the
+// minimum if it is more.
+func (c count) bound(of string, least int, most *int, asked int) count {
+	if most != nil && c.replicas > *most {
+		c.replicas = *most
+		c = c.because("clamp", "maxReplicaCount%s is %d", of, *most)
 	}
-	if least := in.Policy.MinReplicas; c.replicas < least || c.replicas == least && asked < least {
+	if c.replicas < least || c.replicas == least && asked < least {
 		c.replicas = least
-		c = c.because("clamp", "minReplicaCount is %d", least)
+		c = c.because("clamp", "minReplicaCount%s is %d", of, least)
 	}
 	return c
 }

@@ -136,11 +136,7 @@ func (in Input) maxChangeAge(m measurement, c count) count {
 		// Multiplied first: 15 owners x (31 s / 15 s) is 31, but rounding the ratio first can give
 		// 32.
 		if c.raise(float64(owners) * float64(*m.age) / l.limit.Seconds()) {
-			live := "1 owner is live"
-			if owners > 1 {
-				live = fmt.Sprintf("%d owners are live", owners)
-			}
-			c = c.because(l.step, "the oldest change is %d s old, %s is %s, and %s", *m.age, l.what, l.limit, live)
+			c = c.because(l.step, "the oldest change is %d s old, %s is %s; live owners: %d", *m.age, l.what, l.limit, owners)
 		}
 	}
 	return c
@@ -238,17 +234,15 @@ func (in Input) schedules(m measurement, c count) count {
 		return c
 	}
 	c.active = true
-	floor, divides := open.DesiredReplicas, ""
+	floor := open.DesiredReplicas
 	if in.Policy.EvenPartitions {
-		if floor = even(floor, m.partitions); floor > open.DesiredReplicas {
-			divides = fmt.Sprintf(", and %d is the next that divides %d partitions", floor, m.partitions)
-		}
+		floor = even(floor, m.partitions)
 	}
 	if floor >= c.replicas && c.basis == held {
 		c.basis = partial // an open window is known without a measurement
 	}
 	if c.raise(float64(floor)) {
-		return c.because("schedules", "a window is open that asks for at least %d%s", open.DesiredReplicas, divides)
+		return c.because("schedules", "a window is open that asks for at least %d", open.DesiredReplicas)
 	}
 	return c
 }

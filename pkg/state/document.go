@@ -1,7 +1,9 @@
 package state
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -24,6 +26,26 @@ func (d Document) Decode(value any) error {
 		return fmt.Errorf("the document %s in the state cannot be read: %w", d.Name, err)
 	}
 	return nil
+}
+
+// Probe reads, writes and removes a document, to find out whether a store allows that. The error is that of the
+// store.
+func Probe(ctx context.Context, s Store) error {
+	d := Document{Name: "check.probe", Text: []byte("{}")}
+	found, err := s.Documents(ctx, d.Name)
+	if len(found) > 0 { // a probe that was ended has left it
+		d.Version = found[0].Version
+	}
+	if err == nil {
+		d.Version, err = s.Put(ctx, d)
+	}
+	if err == nil {
+		_, err = s.Put(ctx, Document{Name: d.Name, Version: d.Version})
+	}
+	if errors.Is(err, ErrConflict) { // another probe was faster
+		return nil
+	}
+	return err
 }
 
 // SignalQueuesName is the name of the document that lists the signal queues that may hold messages
