@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -179,12 +180,9 @@ func (in Input) asked(replicas int) time.Time {
 
 // conclude makes the Decision that follows the remembered one.
 func (m Memory) conclude(now time.Time, c count) *Decision {
-	d := &Decision{Time: now, Replicas: c.replicas, Previous: m.Replicas, Direction: None, Active: c.active, MetricValue: c.metric, Reasons: c.reasons}
-	switch current, _ := m.current(); {
-	case c.replicas > current:
-		d.Direction = Out
-	case c.replicas < current:
-		d.Direction = In
+	current, _ := m.current()
+	return &Decision{
+		Time: now, Replicas: c.replicas, Previous: m.Replicas, Direction: []Direction{In, None, Out}[1+cmp.Compare(c.replicas, current)],
+		Active: c.active, MetricValue: c.metric, Reasons: c.reasons,
 	}
-	return d
 }

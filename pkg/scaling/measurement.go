@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,9 +50,7 @@ func (in Input) measure() measurement {
 	m.lag, m.gaps = in.fill()
 	limitInherited(m.lag.Partitions, in.Policy.Threshold)
 	m.unsure = m.gaps != "" || !in.Lag.Complete()
-	if owners := in.Lag.LiveOwners(in.Now, in.Policy.Health.LeaseExpiration, false); owners != nil {
-		m.owners = *owners
-	}
+	m.owners = *cmp.Or(in.Lag.LiveOwners(in.Now, in.Policy.Health.LeaseExpiration, false), new(int))
 	for i := range m.lag.Partitions {
 		p := &m.lag.Partitions[i]
 		wakes := p.Wakes()
@@ -86,9 +85,7 @@ func (in Input) measure() measurement {
 	if in.Lag.Bootstrap {
 		m.wake, m.pending, m.lagging = changefeed.StatusBootstrap, 1, 1
 	}
-	if all := m.lag.Lag(); all != nil {
-		m.all = *all
-	}
+	m.all = *cmp.Or(m.lag.Lag(), new(int64))
 	m.partitions = in.Lag.PartitionCount()
 	if m.known {
 		m.partitions = max(1, m.partitions)

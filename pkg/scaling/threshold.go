@@ -3,6 +3,7 @@ package scaling
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -53,16 +54,14 @@ func (in Input) threshold(m measurement) count {
 
 // stalls names the partitions that are left out, by what makes them stand still.
 func (m measurement) stalls() string {
+	by := make(map[changefeed.StallKind][]changefeed.Partition)
+	for _, p := range m.excluded {
+		kind := cmp.Or(p.Stall, new(changefeed.Stall)).Kind
+		by[kind] = append(by[kind], p)
+	}
 	var all []string
-	for _, kind := range []changefeed.StallKind{changefeed.StallHung, changefeed.StallFlapping, ""} {
-		of := slices.DeleteFunc(slices.Clone(m.excluded), func(p changefeed.Partition) bool {
-			return p.Stall == nil && kind != "" || p.Stall != nil && p.Stall.Kind != kind
-		})
-		if len(of) == 0 {
-			continue
-		}
-		why := cmp.Or(kind.Why(), "not read by this poll")
-		all = append(all, fmt.Sprintf("%s (%s)", changefeed.ListPartitions(of), why))
+	for _, kind := range slices.Backward(slices.Sorted(maps.Keys(by))) { // hung, flapping, not read
+		all = append(all, fmt.Sprintf("%s (%s)", changefeed.ListPartitions(by[kind]), cmp.Or(kind.Why(), "not read by this poll")))
 	}
 	return strings.Join(all, "; ")
 }
@@ -73,11 +72,7 @@ func (m measurement) wakeReason() string {
 	case changefeed.StatusUncovered:
 		return "no lease covers some keys: no replica reads them, and 1 counts for all"
 	case changefeed.StatusBootstrap:
-		why := "no lease exists yet: a processor has to run once to create them"
-		if m.lag.Nearest != "" {
-			why += ". " + m.lag.Nearest
-		}
-		return why
+		return strings.TrimSuffix("no lease exists yet: a processor has to run once to create them. "+m.lag.Nearest, ". ")
 	case changefeed.StatusSplitting:
 		return "a partition was split or merged: a processor has to run to replace its lease"
 	default:
