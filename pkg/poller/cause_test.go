@@ -96,7 +96,7 @@ func TestACauseIsToldOnceWhenItBeginsAndOnceWhenItEnds(t *testing.T) {
 }
 
 // TestShardsTellACauseOnce has two shards on one container that throttles, each polled by a process of its
-// own: the timer's next tick warns once for both, whatever process that is.
+// own: the timer's next tick warns once for both. A timer's process that starts repeats nothing.
 func TestShardsTellACauseOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 1, func(t *testing.T, l *live) {
@@ -116,19 +116,16 @@ func TestShardsTellACauseOnce(t *testing.T) {
 		queue := &handed{}
 		l.poller.Processors = []poller.Processor{l.named("a", account, 0), l.named("b", account, 0)}
 		l.poller.Ticks, l.poller.ShardSize = every15s{}, 1
-		poll := func(m poller.Mode) {
-			t.Helper()
-			l.another()
-			l.poller.Shards = queue
-			if _, err := l.poller.Tick(t.Context(), m); err != nil {
-				t.Fatal(err)
-			}
-		}
+		l.another()
+		timers := l.poller // process of the timer
+		timers.Shards = queue
 		timer := func() {
 			t.Helper()
 			time.Sleep(interval)
 			queue.take()
-			poll(poller.Mode{})
+			if _, err := timers.Tick(t.Context(), poller.Mode{}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		shards := func(of ...string) {
 			t.Helper()
@@ -137,7 +134,10 @@ func TestShardsTellACauseOnce(t *testing.T) {
 			queue.mu.Unlock()
 			for i := range all {
 				if slices.Contains(of, all[i].Names[0]) {
-					poll(poller.Mode{Shard: &all[i]})
+					l.another()
+					if _, err := l.poller.Tick(t.Context(), poller.Mode{Shard: &all[i]}); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 		}
@@ -148,14 +148,19 @@ func TestShardsTellACauseOnce(t *testing.T) {
 		said("a failure begins", 1, "processors=2", `names="a b"`, "429, throttled", "error=", "next=", "level=WARN")
 		shards("a", "b")
 		timer()
+		l.another()
+		timers = l.poller
+		timers.Shards = queue
+		shards("a", "b")
+		timer()
 		said("failure", 0)
 		mu.Lock()
 		throttles = false
 		mu.Unlock()
 		shards("b")
-		l.poller.Store = unread{l.store, "a"}
+		timers.Store = unread{l.store, "a"}
 		timer() // the cause has ended as far as the rows that can be read tell
-		l.poller.Store = l.store
+		timers.Store = l.store
 		timer()
 		said("failure", 0)
 		shards("a", "b")

@@ -2,7 +2,6 @@ package poller
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -23,11 +22,11 @@ type Clock struct {
 	between func(from, to time.Time) time.Duration // by the monotonic clock, whatever is done to the other one
 
 	mu      sync.Mutex
-	asked   time.Time                  // what the machine said last, with its monotonic reading
-	applied time.Duration              // that is added to what the machine says
-	settled bool                       // applied is what several polls measured
-	looks   []map[string]time.Duration // of the last polls: the accounts' clocks minus the machine's, by host
-	wrong   []changefeed.Cause         // what is wrong with the clocks, by these looks
+	asked   time.Time          // what the machine said last, with its monotonic reading
+	applied time.Duration      // that is added to what the machine says
+	settled bool               // applied is what several polls measured
+	looks   []time.Duration    // of the last polls: the accounts' clock minus the machine's
+	wrong   []changefeed.Cause // what is wrong with the clocks, by these looks
 }
 
 // NewClock corrects the clock of a machine. Jumps are seen only if its times have a monotonic
@@ -49,58 +48,39 @@ func (c *Clock) Now() time.Time {
 	return now.Add(c.applied)
 }
 
-// look takes what a tick measured of each account: its clock minus the machine's.
-func (c *Clock) look(offsets map[string]time.Duration) {
+// look takes what a tick measured of each account: its clock minus the machine's. If accounts
+// disagree, the one that differs least from the machine counts.
+func (c *Clock) look(offsets []time.Duration) {
 	if len(offsets) == 0 {
 		return
 	}
+	least := slices.MinFunc(offsets, func(a, b time.Duration) int { return cmp.Compare(a.Abs(), b.Abs()) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.looks = append(c.looks, offsets); len(c.looks) > clockLooks {
-		c.looks = c.looks[1:]
-	}
-	by, all := make(map[string][]time.Duration), []time.Duration(nil)
-	for _, look := range c.looks {
-		for host, offset := range look {
-			by[host], all = append(by[host], offset), append(all, offset)
-		}
-	}
-	offset := median(all)
-	hosts := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Compare(median(by[a]), median(by[b])) })
-	least, most := hosts[0], hosts[len(hosts)-1]
-	if median(by[most])-median(by[least]) > clockTolerance {
-		c.applied, c.settled = 0, false
-		c.say("the clock of account "+most, "is more than a minute ahead of that of account "+least, "followed the clock of this machine",
-			"run feedscale check: it compares the clock of each account with this machine's")
-		return
+	c.looks = append(c.looks, least)
+	c.looks = c.looks[max(0, len(c.looks)-clockLooks):]
+	offset, complete := slices.Sorted(slices.Values(c.looks))[len(c.looks)/2], len(c.looks) == clockLooks
+	if offset.Abs() <= clockTolerance {
+		offset = 0
 	}
 	if !c.settled {
-		if c.applied, c.settled = offset, len(c.looks) == clockLooks; offset.Abs() <= clockTolerance {
-			c.applied = 0
-		}
+		c.applied, c.settled = offset, complete
 	}
-	const machine, corrected = "the clock of this machine", "followed the corrected time"
-	const remedy = "synchronize the clock of this machine with NTP; feedscale check shows by how much it is wrong"
+	cause := changefeed.Cause{
+		Beside: true, Of: "the clock of this machine", Says: "is more than a minute ahead of that of Cosmos DB", Effect: "followed the corrected time",
+		Remedy: "synchronize the clock of this machine with NTP; feedscale check shows by how much it is wrong",
+	}
 	switch {
-	case len(c.looks) < clockLooks || offset.Abs() <= clockTolerance:
+	case !complete || offset == 0:
 		c.wrong = nil
+		return
 	case c.applied == 0:
-		c.say("the clock of Cosmos DB", "is no longer that of this machine", "may show a wrong age",
-			"run feedscale check: it shows by how much they differ. If this machine's clock is right, nothing is to be done")
+		cause.Of, cause.Says, cause.Effect = "the clock of Cosmos DB", "is no longer that of this machine", "may show a wrong age"
+		cause.Remedy = "run feedscale check: it shows by how much they differ. If this machine's clock is right, nothing is to be done"
 	case offset > 0:
-		c.say(machine, "is more than a minute behind that of Cosmos DB", corrected, remedy)
-	default:
-		c.say(machine, "is more than a minute ahead of that of Cosmos DB", corrected, remedy)
+		cause.Says = "is more than a minute behind that of Cosmos DB"
 	}
-}
-
-func (c *Clock) say(of, says, effect, remedy string) {
-	c.wrong = []changefeed.Cause{{Beside: true, Of: of, Says: says, Effect: effect, Remedy: remedy}}
-}
-
-func median(all []time.Duration) time.Duration {
-	slices.Sort(all)
-	return all[len(all)/2]
+	c.wrong = []changefeed.Cause{cause}
 }
 
 // causes says what is wrong with the clocks.
@@ -118,10 +98,10 @@ func (c *Clock) compare(polls []*subject) {
 	if c == nil {
 		return
 	}
-	offsets := make(map[string]time.Duration)
+	var offsets []time.Duration
 	for _, d := range polls {
 		if at, known := d.processor.Account.Clock(); known && d.stage.polled() {
-			offsets[d.processor.Account.Host()] = at.Sub(c.machine())
+			offsets = append(offsets, at.Sub(c.machine()))
 		}
 	}
 	c.look(offsets)

@@ -11,17 +11,18 @@ type Schedule interface {
 	Next(t time.Time) time.Time
 }
 
-// schedule returns the schedule that applies to the processor; nil means every tick.
-func (p Processor) schedule(idle bool) Schedule {
-	if p.IdleSchedule != nil && idle {
+// schedule returns the schedule that applies to the processor; nil means every tick. It is idle if it is fully
+// measured, inactive, and at its minReplicaCount or below.
+func (p Processor) schedule(replicas *int, active, complete bool) Schedule {
+	if p.IdleSchedule != nil && replicas != nil && *replicas <= p.Policy.MinReplicas && !active && complete {
 		return p.IdleSchedule
 	}
 	return p.Schedule
 }
 
-// idle reports whether the processor is fully measured, inactive, and at its minReplicaCount or below.
-func (p Processor) idle(replicas *int, active, complete bool) bool {
-	return replicas != nil && !active && *replicas <= p.Policy.MinReplicas && complete
+// follows returns the schedule that applies after a stored State, which need not have its leases.
+func (p Processor) follows(s *state.State) Schedule {
+	return p.schedule(s.Memory.Replicas, s.Memory.Active, s.Recorded != nil && s.Recorded.Complete)
 }
 
 // nearestSecond is the second nearest to a time. A Functions host fires timers some milliseconds
@@ -29,11 +30,10 @@ func (p Processor) idle(replicas *int, active, complete bool) bool {
 // the last poll are rounded: slack on one of the two would poll a slot twice.
 func nearestSecond(t time.Time) time.Time { return t.Round(time.Second) }
 
-// due reports whether a tick that starts now polls the processor. complete is whether the last poll
-// was. A last poll in the future was told by a clock that was ahead, and stands for no slot: the
-// processor is due.
-func (p Processor) due(s *state.State, complete bool, now time.Time) bool {
-	schedule := p.schedule(p.idle(s.Memory.Replicas, s.Memory.Active, complete))
+// due reports whether a tick that starts now polls the processor. A last poll in the future was told by a
+// clock that was ahead, and stands for no slot: the processor is due.
+func (p Processor) due(s *state.State, now time.Time) bool {
+	schedule := p.follows(s)
 	if schedule == nil || s.AttemptedAt.IsZero() {
 		return true
 	}
@@ -44,7 +44,7 @@ func (p Processor) due(s *state.State, complete bool, now time.Time) bool {
 // NextPoll returns the first tick after t at which the schedule of the processor is due, given its
 // stored State. ticks is the timer's schedule.
 func (p Processor) NextPoll(ticks Schedule, s state.State, t time.Time) time.Time {
-	return next(ticks, p.schedule(p.idle(s.Memory.Replicas, s.Memory.Active, s.Lag.Complete())), t)
+	return next(ticks, p.follows(&s), t)
 }
 
 // next returns the first tick after t at which a schedule is due.

@@ -2,7 +2,6 @@ package poller
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -71,7 +70,7 @@ func (t *tick) decideFor(g Group, d *subject, members []*subject) {
 	}
 	d.next.Members, d.next.Paused = memberStates(members), paused
 	d.next.Decision, d.next.Memory = scaling.Group(t.scope.now, asking, g.Policy, d.last.Memory)
-	followGroup(t.containers, d, members)
+	t.followGroup(d, members)
 	t.emit(d, state.Observation{Since: d.last.AttemptedAt})
 }
 
@@ -89,10 +88,13 @@ func memberStates(members []*subject) []state.Member {
 func NextGroup(ticks Schedule, members []Processor, s state.State, t time.Time) time.Time {
 	var first time.Time
 	for _, p := range members {
-		idle := slices.ContainsFunc(s.Members, func(m state.Member) bool {
-			return m.Processor == p.Name && p.idle(m.Replicas, m.Active, m.Complete)
-		})
-		if at := next(ticks, p.schedule(idle), t); first.IsZero() || at.Before(first) {
+		var last state.Member
+		for _, m := range s.Members {
+			if m.Processor == p.Name {
+				last = m
+			}
+		}
+		if at := next(ticks, p.schedule(last.Replicas, last.Active, last.Complete), t); first.IsZero() || at.Before(first) {
 			first = at
 		}
 	}

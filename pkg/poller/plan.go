@@ -12,15 +12,18 @@ import (
 type budget struct {
 	row        time.Duration // reading one row of the store: a sixth of the timeout
 	containers time.Duration // having throughput follow: a fifth of the timeout
-	signals    time.Duration // one signal queue
-	drain      time.Duration // committing what is decided, after the tick is told to stop
 	reads      time.Time     // when reads end: a fifth of the slot commits and publishes; zero = no timer
 }
+
+const (
+	drainTime  = 5 * time.Second // for committing what is decided, after the tick is told to stop
+	signalTime = 5 * time.Second // for one signal queue
+)
 
 // newBudget divides the timeout of a tick that starts now. ticks is the timer's schedule; nil =
 // there is none.
 func newBudget(timeout time.Duration, ticks Schedule, now time.Time) budget {
-	b := budget{row: timeout / 6, containers: timeout / 5, signals: 5 * time.Second, drain: 5 * time.Second}
+	b := budget{row: timeout / 6, containers: timeout / 5}
 	if ticks == nil {
 		return b
 	}
@@ -89,7 +92,7 @@ func (s scope) stage(d *subject) stage {
 		return unread
 	case s.Shard != nil && !s.names[d.name]:
 		return elsewhere
-	case s.Shard != nil && s.polledSince(d.last), s.Shard == nil && !s.All && !d.processor.due(d.last, d.stored.Complete(), s.now):
+	case s.Shard != nil && s.polledSince(d.last), s.Shard == nil && !s.All && !d.processor.due(d.last, s.now):
 		return resting
 	}
 	return polling
@@ -130,15 +133,13 @@ func (p *part) add(other part) {
 	p.polls, p.leases = append(p.polls, other.polls...), p.leases+other.leases
 }
 
-// waits is the last poll of the processor that was polled the longest ago.
-func (p part) waits() time.Time {
-	return slices.MinFunc(p.polls, func(a, b *subject) int { return a.last.AttemptedAt.Compare(b.last.AttemptedAt) }).last.AttemptedAt
-}
-
 // longest returns the part that has waited longest. If nobody takes some shards, this process polls that one, and
 // the others wait for the next tick, so that each has its turn.
 func longest(parts []part) part {
-	return slices.MinFunc(parts, func(a, b part) int { return a.waits().Compare(b.waits()) })
+	earlier := func(a, b *subject) int { return a.last.AttemptedAt.Compare(b.last.AttemptedAt) }
+	return slices.MinFunc(parts, func(a, b part) int {
+		return earlier(slices.MinFunc(a.polls, earlier), slices.MinFunc(b.polls, earlier))
+	})
 }
 
 // divide returns the due processors that may be handed over. A process keeps those whose throughput

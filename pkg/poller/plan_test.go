@@ -118,7 +118,7 @@ func TestTheTimeOfATickIsDivided(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	b := newBudget(time.Minute, every(15*time.Second), now)
-	want := budget{row: 10 * time.Second, containers: 12 * time.Second, signals: 5 * time.Second, drain: 5 * time.Second, reads: now.Add(12 * time.Second)}
+	want := budget{row: 10 * time.Second, containers: 12 * time.Second, reads: now.Add(12 * time.Second)}
 	if b != want {
 		t.Errorf("got %+v, want %+v", b, want)
 	}

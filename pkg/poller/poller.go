@@ -66,11 +66,12 @@ type Poller struct {
 
 	refused atomic.Pointer[state.Undelivered] // why the queue did not take the last event; nil = it did
 	known   knownSignals
-	polled  sync.Map      // when this process committed last, by name
-	said    bounded.Notes // what was logged last, by what it is about
-	handed  sync.Map      // when a tick of this process handed a processor over last, by name
-	late    atomic.Bool   // it was logged that shards are not polled in time
-	drained atomic.Bool   // the outbox of processors that are no longer configured is empty
+	polled  sync.Map                 // when this process committed last, by name
+	said    bounded.Notes            // what was logged last, by what it is about
+	told    atomic.Pointer[troubles] // what the log says has begun; nil before the first tick
+	handed  sync.Map                 // when a tick of this process handed a processor over last, by name
+	late    atomic.Bool              // it was logged that shards are not polled in time
+	drained atomic.Bool              // the outbox of processors that are no longer configured is empty
 }
 
 // Mode says what a tick does beyond measuring and deciding.
@@ -113,7 +114,7 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	}
 	working, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Timeout)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(t.budget.drain, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(drainTime, cancel) })()
 	polls, groups := t.run(working)
 	t.provision(working, polls, groups)
 	return t.result(working, polls, groups)

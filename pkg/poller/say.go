@@ -1,8 +1,6 @@
 package poller
 
 import (
-	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -116,32 +114,26 @@ func sightsOf(s *state.State) (all []sight) {
 	return all
 }
 
-// trouble is what refuses and how, in whatever part of it.
-type trouble struct{ of, says string }
+// troubles are the causes that the subjects of a tick see, by what refuses and how.
+type troubles map[[2]string]*trouble
 
-// blame is a trouble as all subjects of a tick see it together.
-type blame struct {
-	state.ToldCause
-	next, err string
-	names     []string // of the subjects; nil if only an earlier tick saw it
+type trouble struct {
+	sight          // of one subject, but since the first
+	names []string // of all subjects
 }
-
-type troubles map[trouble]*blame
 
 func (t troubles) add(name string, sights []sight) {
 	for _, s := range sights {
-		k := trouble{s.Of, s.Says}
-		b := t[k]
-		if b == nil {
-			b = &blame{ToldCause: state.ToldCause{Of: s.Of, Says: s.Says, Since: s.Since}, next: s.Remedy, err: s.err}
-			t[k] = b
+		all := t[[2]string{s.Of, s.Says}]
+		if all == nil {
+			all = &trouble{sight: s}
+			t[[2]string{s.Of, s.Says}] = all
 		}
-		if s.Since.Before(b.Since) {
-			b.Since = s.Since
+		if s.Since.Before(all.Since) {
+			all.Since = s.Since
 		}
-		if !slices.Contains(b.names, name) {
-			b.names = append(b.names, name)
-			b.Processors++
+		if !slices.Contains(all.names, name) {
+			all.names = append(all.names, name)
 		}
 	}
 }
@@ -149,10 +141,9 @@ func (t troubles) add(name string, sights []sight) {
 // namesShown is how many names a line of the log has.
 const namesShown = 5
 
-// sayCauses logs, once for all subjects, what begins to refuse with this tick, and what has ended.
-// Both are told from what is stored, so that a restart or another process repeats none and misses
-// none. A shard sees too little to tell: the timer's next tick does.
-func (t *tick) sayCauses(ctx context.Context, subjects []*subject) {
+// sayCauses logs, once for all subjects, what begins to refuse, and what has ended. In its first tick a process
+// takes what the stored States name for logged. A shard sees too little to tell: the timer's next tick does.
+func (t *tick) sayCauses(subjects []*subject) {
 	if t.scope.Shard != nil {
 		return
 	}
@@ -162,63 +153,25 @@ func (t *tick) sayCauses(ctx context.Context, subjects []*subject) {
 		now.add(d.name, d.sees)
 		unread = unread || d.err != nil
 	}
-	if t.Shards != nil {
-		clear(before)
-		if err := t.replaceTold(ctx, before, now, unread); err != nil {
-			t.Log.Info("which failures the log has told cannot be stored: the next tick tells what begins and ends", "error", err.Error())
-			return
-		}
+	if told := t.told.Load(); told != nil {
+		before = *told
 	}
-	for k, b := range now {
+	if unread { // such a State may name any of them
+		all := maps.Clone(before)
+		maps.Copy(all, now)
+		now = all
+	}
+	t.told.Store(&now)
+	for k, c := range now {
 		if before[k] == nil {
-			t.Log.Warn("a failure begins", "what", b.Of, "says", b.Says, "processors", b.Processors,
-				"names", strings.Join(b.names[:min(namesShown, len(b.names))], " "), "error", b.err, "next", b.next)
+			t.Log.Warn("a failure begins", "what", c.Of, "says", c.Says, "processors", len(c.names),
+				"names", strings.Join(c.names[:min(namesShown, len(c.names))], " "), "error", c.err, "next", c.Remedy)
 		}
 	}
-	for k, b := range before {
+	for k, c := range before {
 		if now[k] == nil {
-			t.Log.Info("a failure has ended", "what", b.Of, "says", b.Says, "processors", b.Processors,
-				"since", b.Since.UTC().Format(time.RFC3339), "duration", t.scope.now.Sub(b.Since).Round(time.Second).String())
+			t.Log.Info("a failure has ended", "what", c.Of, "says", c.Says, "processors", len(c.names),
+				"since", c.Since.UTC().Format(time.RFC3339), "duration", t.scope.now.Sub(c.Since).Round(time.Second).String())
 		}
 	}
-}
-
-// replaceTold stores what the log tells with this tick, and adds to before what it told before. If a
-// row is unread, it adds that to now as well, since the row may have it. The error is
-// state.ErrConflict if another process tells the same.
-func (t *tick) replaceTold(ctx context.Context, before, now troubles, unread bool) error {
-	return rewrite(ctx, t, state.ToldCausesName, func(told *state.ToldCauses) (changed bool) {
-		for _, c := range told.Causes {
-			k := trouble{c.Of, c.Says}
-			before[k] = &blame{ToldCause: c}
-			if unread && now[k] == nil {
-				now[k] = before[k]
-			}
-		}
-		told.Causes = nil
-		for _, b := range now {
-			told.Causes = append(told.Causes, b.ToldCause)
-		}
-		return !maps.EqualFunc(before, now, func(a, b *blame) bool { return a.Since.Equal(b.Since) && a.Processors == b.Processors })
-	})
-}
-
-// rewrite has change change a document of the store, and stores it if that changed it. The error is
-// state.ErrConflict if another process writes in between.
-func rewrite[T any](ctx context.Context, t *tick, name string, change func(*T) (changed bool)) error {
-	ctx, cancel := context.WithTimeout(ctx, t.budget.row)
-	defer cancel()
-	document, value := state.Document{Name: name}, new(T)
-	documents, err := t.Store.Documents(ctx, name)
-	if len(documents) > 0 {
-		document = documents[0]
-		err = document.Decode(value)
-	}
-	if err != nil || !change(value) {
-		return err
-	}
-	if document.Text, err = json.Marshal(value); err == nil {
-		_, err = t.Store.Put(ctx, document)
-	}
-	return err
 }

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -41,10 +42,9 @@ type knownSignals struct {
 type signalTurn struct {
 	*tick
 	slots      slots
-	namespace  string        // where the queues are; "" = there can be none
-	queues     []string      // that are configured
-	begun      chan struct{} // closed once the next field is known
-	remembered bool          // the store has the configured queues
+	namespace  string      // where the queues are; "" = there can be none
+	queues     []string    // that are configured
+	remembered func() bool // waits until the store has the configured queues; false = it could not be told
 }
 
 // beginSignals puts every configured signal queue into the store before a message is sent to it, so
@@ -53,7 +53,7 @@ func (t *tick) beginSignals(ctx context.Context) {
 	if t.scope.DryRun || t.known.idle.Load() {
 		return
 	}
-	s := &signalTurn{tick: t, slots: newSlots(), begun: make(chan struct{})}
+	s := &signalTurn{tick: t, slots: newSlots()}
 	if t.Signals != nil {
 		s.namespace = t.Signals.Namespace()
 	}
@@ -64,11 +64,9 @@ func (t *tick) beginSignals(ctx context.Context) {
 		s.queues = append(s.queues, g.SignalQueue)
 	}
 	s.queues = slices.DeleteFunc(s.queues, func(q string) bool { return q == "" })
+	s.remembered = sync.OnceValue(func() bool { return s.remember(ctx) })
 	t.signals = s
-	t.finishing.Go(func() {
-		defer close(s.begun)
-		s.remembered = s.remember(ctx)
-	})
+	t.finishing.Go(func() { s.remembered() })
 }
 
 // configured reports whether a queue that is remembered is named.
@@ -79,27 +77,14 @@ func (s *signalTurn) configured(q state.SignalQueue) bool {
 // remember brings the stored list in line with the configuration, and empties the queues that were
 // left. It reports whether the configured ones are remembered.
 func (s *signalTurn) remember(ctx context.Context) bool {
-	var list, elsewhere []state.SignalQueue
-	change := func(stored *state.SignalQueues) (changed bool) {
-		last := stored.Queues
-		list, elsewhere = s.next(last)
-		stored.Queues = list
-		return !slices.Equal(list, last)
-	}
-	err := rewrite(ctx, s.tick, state.SignalQueuesName, change)
+	list, err := s.update(ctx)
 	if errors.Is(err, state.ErrConflict) { // another process wrote in between, as a rule the same
-		err = rewrite(ctx, s.tick, state.SignalQueuesName, change)
-	}
-	if errors.Is(err, state.ErrConflict) {
-		return false
+		list, err = s.update(ctx)
 	}
 	if s.say("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err); err != nil {
 		return false
 	}
 	s.known.idle.Store(len(list) == 0)
-	for _, q := range elsewhere {
-		s.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue, "next", "empty it, or delete it")
-	}
 	for _, q := range list {
 		if s.scope.Shard == nil && !s.configured(q) {
 			s.finishing.Go(func() { s.empty(ctx, q.Queue) })
@@ -108,15 +93,40 @@ func (s *signalTurn) remember(ctx context.Context) bool {
 	return true
 }
 
-// next returns what is to be stored, and what is given up because it is in another namespace.
-func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.SignalQueue) {
+// update stores the next list if it differs from the stored one. The error is state.ErrConflict if another
+// process writes in between.
+func (s *signalTurn) update(ctx context.Context) ([]state.SignalQueue, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.budget.row)
+	defer cancel()
+	document, stored := state.Document{Name: state.SignalQueuesName}, state.SignalQueues{}
+	documents, err := s.Store.Documents(ctx, document.Name)
+	if len(documents) > 0 {
+		document = documents[0]
+		err = document.Decode(&stored)
+	}
+	if err != nil {
+		return nil, err
+	}
+	next := s.next(stored.Queues)
+	if slices.Equal(next, stored.Queues) {
+		return next, nil
+	}
+	if document.Text, err = json.Marshal(state.SignalQueues{Queues: next}); err == nil {
+		_, err = s.Store.Put(ctx, document)
+	}
+	return next, err
+}
+
+// next returns what is to be stored. What is in another namespace cannot be emptied, and is given up.
+func (s *signalTurn) next(last []state.SignalQueue) (next []state.SignalQueue) {
 	for _, q := range last {
 		_, emptied := s.known.emptied.Load(q.Queue)
 		switch {
 		case s.configured(q):
 			q.Left = time.Time{}
 		case q.Namespace != s.namespace:
-			elsewhere = append(elsewhere, q)
+			s.Log.Warn("a signal queue was left behind in another namespace: what scales by it keeps its replicas", "namespace", q.Namespace, "queue", q.Queue,
+				"next", "empty it, or delete it")
 			continue
 		case strings.EqualFold(q.Namespace+"/"+q.Queue, s.Destination):
 			continue // its messages are events now
@@ -132,7 +142,7 @@ func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.Sig
 			next = append(next, state.SignalQueue{Namespace: s.namespace, Queue: name})
 		}
 	}
-	return next, elsewhere
+	return next
 }
 
 // keep makes the signal queue of a subject hold as many messages as replicas were decided last.
@@ -140,10 +150,7 @@ func (s *signalTurn) next(last []state.SignalQueue) (next, elsewhere []state.Sig
 // nothing was ever decided, the queue is left as it is.
 func (s *signalTurn) keep(ctx context.Context, d *subject, decided *state.State) {
 	replicas := decided.Memory.Replicas
-	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil {
-		return
-	}
-	if <-s.begun; !s.remembered {
+	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil || !s.remembered() {
 		return
 	}
 	err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal, *replicas) })
@@ -165,7 +172,7 @@ func (s *signalTurn) empty(ctx context.Context, queue string) {
 // do does something with a signal queue, within its share of the tick.
 func (s *signalTurn) do(ctx context.Context, do func(context.Context) error) (err error) {
 	s.slots.do(func() {
-		ctx, cancel := context.WithTimeout(ctx, s.budget.signals)
+		ctx, cancel := context.WithTimeout(ctx, signalTime)
 		defer cancel()
 		defer waits(&s.took, "the signal queues")()
 		err = do(ctx)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/actions/throughput"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -44,7 +45,7 @@ type subject struct {
 }
 
 // leases is how many leases the processor had at its last poll, at least 1.
-func (d *subject) leases() int { return max(1, d.last.Memory.Partitions, d.stored.Leases()) }
+func (d *subject) leases() int { return max(1, d.last.Memory.Partitions) }
 
 // ask is what a processor asks for at its last poll, of this tick if it is polled: its group needs
 // that, and so do the containers that follow it.
@@ -55,7 +56,7 @@ type ask struct {
 	known      bool  // something of its lag is known
 	leases     int
 	polledAt   time.Time
-	perReplica float64 // request units that a replica takes per second, as far as its partitions tell
+	want       throughput.Want // of its containers
 	containers []state.Container
 }
 
@@ -64,7 +65,7 @@ func (d *subject) tell(s *state.State) {
 	d.asks = ask{
 		stage: min(d.stage, polling), unread: d.err != nil,
 		Member: state.Member{Processor: d.name, Replicas: s.Memory.Replicas, Active: s.Memory.Active, Totals: s.Totals()},
-		known:  s.Lag.Known(), leases: max(s.Memory.Partitions, s.Lag.PartitionCount()), polledAt: s.PolledAt, perReplica: chargePerReplica(s), containers: s.Containers,
+		known:  s.Lag.Known(), leases: max(s.Memory.Partitions, s.Lag.PartitionCount()), polledAt: s.PolledAt, want: d.want(s), containers: s.Containers,
 	}
 	close(d.told)
 }

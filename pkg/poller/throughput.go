@@ -10,14 +10,19 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// follow adds to the State of a processor what its containers need; turn is nil if none follows.
-func follow(turn *throughput.Turn, d *subject) {
-	if turn == nil {
+// want is what a processor asks its containers for by a State.
+func (d *subject) want(s *state.State) throughput.Want {
+	return throughput.Want{
+		Replicas: s.Memory.Replicas, Member: d.processor.Group != "", Paused: d.processor.Policy.Paused, PerReplica: chargePerReplica(s),
+	}
+}
+
+// follow adds to the State of a processor what its containers need.
+func (t *tick) follow(d *subject) {
+	if t.containers == nil {
 		return
 	}
-	containers, spent := turn.Follow(d.name, throughput.Want{
-		Replicas: d.next.Memory.Replicas, Member: d.processor.Group != "", Paused: d.processor.Policy.Paused, PerReplica: chargePerReplica(d.next),
-	}, d.last.Containers)
+	containers, spent := t.containers.Follow(d.name, d.want(d.next), d.last.Containers)
 	d.next.Containers = containers
 	d.next.Lag.Requests += spent.Requests
 	d.next.Lag.Charge += spent.Charge
@@ -25,12 +30,14 @@ func follow(turn *throughput.Turn, d *subject) {
 
 // followGroup adds to the State of a group what the containers of its members need for what it
 // decided.
-func followGroup(turn *throughput.Turn, d *subject, members []*subject) {
-	if turn == nil {
+func (t *tick) followGroup(d *subject, members []*subject) {
+	if t.containers == nil {
 		return
 	}
 	for _, m := range members {
-		containers, _ := turn.Follow(m.name, m.want(d.next.Memory.Replicas), m.asks.containers)
+		w := m.asks.want
+		w.Replicas, w.Member = d.next.Memory.Replicas, false
+		containers, _ := t.containers.Follow(m.name, w, m.asks.containers)
 		for _, c := range containers {
 			if !slices.ContainsFunc(d.next.Containers, c.Same) {
 				d.next.Containers = append(d.next.Containers, c)
@@ -57,16 +64,11 @@ func (t *tick) provision(ctx context.Context, polls []*subject, groups []*subjec
 	}
 }
 
-// want is what a processor asks its containers for, with the replicas that it or its group gets.
-func (d *subject) want(replicas *int) throughput.Want {
-	return throughput.Want{Replicas: replicas, Paused: d.processor.Policy.Paused, PerReplica: d.asks.perReplica}
-}
-
 // wants is what each processor asks for; of a member, what its group asks for.
 func wants(polls []*subject, groups []*subject) map[string]throughput.Want {
 	all := make(map[string]throughput.Want, len(polls))
 	for _, d := range polls {
-		w := d.want(d.asks.Replicas)
+		w := d.asks.want
 		if i := slices.IndexFunc(groups, func(g *subject) bool { return g.name == d.processor.Group }); i >= 0 {
 			w.Replicas = cmp.Or(groups[i].next, groups[i].last).Memory.Replicas
 		}

@@ -264,7 +264,7 @@ func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorL
 	if d.next.Group != "" {
 		d.next.Published = nil // of a time before the group, which publishes for its members
 	}
-	follow(t.containers, d)
+	t.follow(d)
 	t.say(d.name, &last.Lag, before, lag)
 	t.emit(d, state.Observation{
 		Since: last.AttemptedAt, LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
@@ -369,10 +369,21 @@ func (p *Poller) prune(ctx context.Context, d *subject) {
 // result tells what became of the subjects, and publishes what removed ones have left.
 func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) (report.Tick, error) {
 	var result report.Tick
+	var configured []string
 	var due, failed, unknown, leases int
 	var failure error
-	for _, d := range polls {
+	subjects := slices.Concat(polls, groups)
+	for _, d := range subjects {
+		configured = append(configured, d.name)
+		result.Unpublished += d.left
 		if !d.stage.polled() {
+			continue
+		}
+		if d.err != nil {
+			result.Uncommitted++
+		}
+		if d.processor == nil {
+			result.Groups = append(result.Groups, *d.next)
 			continue
 		}
 		due++
@@ -384,21 +395,7 @@ func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) 
 			result.Polled = append(result.Polled, *d.next)
 		}
 		if d.err != nil {
-			failed++
-			failure = d.err
-		}
-	}
-	for _, d := range groups {
-		if d.stage.polled() {
-			result.Groups = append(result.Groups, *d.next)
-		}
-	}
-	subjects := slices.Concat(polls, groups)
-	configured := make([]string, len(subjects))
-	for i, d := range subjects {
-		configured[i] = d.name
-		if result.Unpublished += d.left; d.stage.polled() && d.err != nil {
-			result.Uncommitted++
+			failed, failure = failed+1, d.err
 		}
 	}
 	if !t.scope.DryRun && t.scope.Shard == nil {
@@ -410,7 +407,7 @@ func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) 
 	if t.scope.DryRun {
 		return result, nil
 	}
-	t.sayCauses(ctx, subjects)
+	t.sayCauses(subjects)
 	t.Log.Info("tick", "polled", due, "unknown", unknown, "leases", leases, "handedOver", t.handedOver.Load(),
 		"uncommitted", result.Uncommitted, "unpublished", result.Unpublished, "duration", t.Now().Sub(t.scope.now).String())
 	if due > 0 && failed == due {

@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -28,7 +29,9 @@ type Outcome struct {
 func Decide(in Input) Outcome {
 	next := in.Memory
 	m := in.measure()
-	next.Partitions = m.remembered
+	if m.known || next.Partitions > 0 {
+		next.Partitions = m.partitions
+	}
 	var c count
 	switch {
 	case m.known:
@@ -146,13 +149,19 @@ func (in Input) clamp(m measurement, c count, asked int) count {
 		c.replicas = useful
 		c = c.because("clamp", "more replicas than %d partitions have nothing to do", m.partitions)
 	}
-	if limit := in.Policy.MaxReplicas; limit != nil && c.replicas > *limit {
-		c.replicas = *limit
-		c = c.because("clamp", "maxReplicaCount is %d", *limit)
+	return c.bound("", in.Policy.MinReplicas, in.Policy.MaxReplicas, asked)
+}
+
+// bound applies minReplicaCount and maxReplicaCount. asked is the count of earlier steps: the reason names the
+// minimum if it is more.
+func (c count) bound(of string, least int, most *int, asked int) count {
+	if most != nil && c.replicas > *most {
+		c.replicas = *most
+		c = c.because("clamp", "maxReplicaCount%s is %d", of, *most)
 	}
-	if least := in.Policy.MinReplicas; c.replicas < least || c.replicas == least && asked < least {
+	if c.replicas < least || c.replicas == least && asked < least {
 		c.replicas = least
-		c = c.because("clamp", "minReplicaCount is %d", least)
+		c = c.because("clamp", "minReplicaCount%s is %d", of, least)
 	}
 	return c
 }
@@ -171,12 +180,9 @@ func (in Input) asked(replicas int) time.Time {
 
 // conclude makes the Decision that follows the remembered one.
 func (m Memory) conclude(now time.Time, c count) *Decision {
-	d := &Decision{Time: now, Replicas: c.replicas, Previous: m.Replicas, Direction: None, Active: c.active, MetricValue: c.metric, Reasons: c.reasons}
-	switch current, _ := m.current(); {
-	case c.replicas > current:
-		d.Direction = Out
-	case c.replicas < current:
-		d.Direction = In
+	current, _ := m.current()
+	return &Decision{
+		Time: now, Replicas: c.replicas, Previous: m.Replicas, Direction: []Direction{In, None, Out}[1+cmp.Compare(c.replicas, current)],
+		Active: c.active, MetricValue: c.metric, Reasons: c.reasons,
 	}
-	return d
 }

@@ -25,8 +25,7 @@ type Decision struct {
 	Replicas  int       `json:"replicas"`
 	Previous  *int      `json:"previous"` // nil for the first decision of a processor
 	Direction Direction `json:"direction"`
-	// the processor has work, so it stays above zero replicas; docs/decide.md, step 1
-	Active bool `json:"active"`
+	Active    bool      `json:"active"` // the processor has work, so it stays above zero replicas; docs/decide.md, step 1
 	// the capped lag, in transactions, for a scaler whose target is the threshold
 	MetricValue int64    `json:"metricValue"`
 	Reasons     []Reason `json:"reasons"` // of every step that changed the count, in order

@@ -4,9 +4,8 @@ import "time"
 
 // GroupPolicy says how to scale a group: processors that run in one deployment.
 type GroupPolicy struct {
-	MinReplicas int // minReplicaCount, at least 0
-	// maxReplicaCount, at least 1 and MinReplicas; nil = no limit beyond that of the members
-	MaxReplicas *int
+	MinReplicas int  // minReplicaCount, at least 0
+	MaxReplicas *int // maxReplicaCount, at least 1 and MinReplicas; nil = no limit beyond that of the members
 }
 
 // Member is what a group uses of a processor's decision.
@@ -14,9 +13,8 @@ type Member struct {
 	Processor string // its name
 	Replicas  *int   // of its last decision; nil if there never was one
 	Active    bool   // of that decision
-	// the decision is old: nothing could be decided now, or the last poll is too long ago
-	Held   bool
-	Paused bool // the decision was made before the pause
+	Held      bool   // the decision is old: nothing could be decided now, or the last poll is too long ago
+	Paused    bool   // the decision was made before the pause
 }
 
 // Group is step 11 of docs/decide.md. A group gets the highest count that any member asks for, as
@@ -60,14 +58,7 @@ func Group(now time.Time, members []Member, policy GroupPolicy, memory Memory) (
 			c = c.because("incomplete", "%d of %d members are unknown: no scale-in from %d", undecided, len(members), *last)
 		}
 	}
-	if limit := policy.MaxReplicas; limit != nil && c.replicas > *limit {
-		c.replicas = *limit
-		c = c.because("clamp", "maxReplicaCount of the group is %d", *limit)
-	}
-	if c.replicas < policy.MinReplicas {
-		c.replicas = policy.MinReplicas
-		c = c.because("clamp", "minReplicaCount of the group is %d", policy.MinReplicas)
-	}
+	c = c.bound(" of the group", policy.MinReplicas, policy.MaxReplicas, c.replicas)
 	c.metric = int64(c.replicas)
 	d := memory.conclude(now, c)
 	memory.Replicas, memory.Active, memory.MetricValue = &c.replicas, c.active, c.metric

@@ -1,8 +1,10 @@
 package scaling
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -18,28 +20,22 @@ const (
 
 // measurement is a ProcessorLag with the sums that the steps use.
 type measurement struct {
-	// unknown partitions have their last reading, if that still counts
-	lag changefeed.ProcessorLag
-	// at least one partition was measured, or the lease container is known to have no lease
-	known bool
-	// one sentence that names the partitions without a usable reading, for step 7; "" = there are
-	// none
-	gaps   string
-	owners int // live owners of leases
+	lag    changefeed.ProcessorLag // unknown partitions have their last reading, if that still counts
+	known  bool                    // at least one partition was measured, or the lease container is known to have no lease
+	gaps   string                  // the partitions without a usable reading, in words, for step 7; "" = there are none
+	owners int                     // live owners of leases
 
 	wake           changefeed.Status // the worst status that wakes the processor; "" = none
 	uncheckpointed int               // partitions without a checkpoint
 
-	partitions int // the cap of steps 1 and 10; 0 if no poll ever measured it
-	remembered int // the number of partitions for the next decision's Memory
+	partitions int // the cap of steps 1 and 10; while anything is unknown, at least as many as at the last complete poll
 
 	all     int64  // pending transactions
 	pending int64  // of these, in partitions that ask for replicas
 	age     *int64 // age of the oldest change in pending, in seconds; nil if nothing is pending
 	lagging int    // partitions with changes in pending
 	unknown int    // partitions without a usable reading
-	// a partition was not measured at this poll, even if an earlier reading still counts
-	unsure bool
+	unsure  bool   // a partition was not measured at this poll, even if an earlier reading still counts
 
 	excluded    []changefeed.Partition // ask for no replica, because of excludeStalled
 	excludedLag int64                  // pending transactions in them
@@ -54,9 +50,7 @@ func (in Input) measure() measurement {
 	m.lag, m.gaps = in.fill()
 	limitInherited(m.lag.Partitions, in.Policy.Threshold)
 	m.unsure = m.gaps != "" || !in.Lag.Complete()
-	if owners := in.Lag.LiveOwners(in.Now, in.Policy.Health.LeaseExpiration, false); owners != nil {
-		m.owners = *owners
-	}
+	m.owners = *cmp.Or(in.Lag.LiveOwners(in.Now, in.Policy.Health.LeaseExpiration, false), new(int))
 	for i := range m.lag.Partitions {
 		p := &m.lag.Partitions[i]
 		wakes := p.Wakes()
@@ -91,10 +85,14 @@ func (in Input) measure() measurement {
 	if in.Lag.Bootstrap {
 		m.wake, m.pending, m.lagging = changefeed.StatusBootstrap, 1, 1
 	}
-	if all := m.lag.Lag(); all != nil {
-		m.all = *all
+	m.all = *cmp.Or(m.lag.Lag(), new(int64))
+	m.partitions = in.Lag.PartitionCount()
+	if m.known {
+		m.partitions = max(1, m.partitions)
 	}
-	m.partitions, m.remembered = in.partitions(m)
+	if m.unsure {
+		m.partitions = max(m.partitions, in.Memory.Partitions)
+	}
 	return m
 }
 
@@ -102,35 +100,17 @@ func (in Input) measure() measurement {
 // begin at the position of the old one, so each counts the changes that were pending before the
 // split. The greatest lag counts in full, the others up to one changeFeedLagThreshold each.
 func limitInherited(partitions []changefeed.Partition, threshold int64) {
-	inherits := func(p *changefeed.Partition) bool { return p.Inherited && p.Lag != nil }
-	most := -1
+	var most *changefeed.Partition
 	for i := range partitions {
-		if p := &partitions[i]; inherits(p) && (most < 0 || *p.Lag > *partitions[most].Lag) {
-			most = i
+		if p := &partitions[i]; p.Inherited && p.Lag != nil && (most == nil || *p.Lag > *most.Lag) {
+			most = p
 		}
 	}
 	for i := range partitions {
-		if p := &partitions[i]; i != most && inherits(p) {
+		if p := &partitions[i]; p.Inherited && p.Lag != nil && p != most {
 			p.Lag = new(min(*p.Lag, threshold))
 		}
 	}
-}
-
-// partitions returns the number of partitions that caps the replicas. While anything is unknown, it
-// is at least that of the last complete poll.
-func (in Input) partitions(m measurement) (useful, remembered int) {
-	n := in.Lag.PartitionCount()
-	switch {
-	case !m.known: // the leases may have been read, but no partition was measured
-		if n = max(n, in.Memory.Partitions); in.Memory.Partitions == 0 {
-			return n, 0
-		}
-	case m.unsure:
-		n = max(1, n, in.Memory.Partitions)
-	default:
-		n = max(1, n)
-	}
-	return n, n
 }
 
 // fill replaces unknown partitions by their last reading, if it is recent, or by the mean of the
@@ -163,14 +143,12 @@ func (in Input) fill() (changefeed.ProcessorLag, string) {
 			unknown++
 		}
 	}
-	all := len(lag.Partitions)
-	switch {
-	case unknown > 0 && old > 0:
-		return lag, fmt.Sprintf("%d of %d partitions are unknown, and %d were last read more than %s ago", unknown, all, old, longest)
-	case unknown > 0:
-		return lag, fmt.Sprintf("%d of %d partitions are unknown", unknown, all)
-	case old > 0:
-		return lag, fmt.Sprintf("%d of %d partitions were last read more than %s ago", old, all, longest)
+	var gaps []string
+	if unknown > 0 {
+		gaps = append(gaps, fmt.Sprintf("%d of %d partitions are unknown", unknown, len(lag.Partitions)))
 	}
-	return lag, ""
+	if old > 0 {
+		gaps = append(gaps, fmt.Sprintf("%d of %d partitions were last read more than %s ago", old, len(lag.Partitions), longest))
+	}
+	return lag, strings.Join(gaps, ", and ")
 }

@@ -11,18 +11,14 @@ import (
 // Memory is the input that a decision leaves for the next one. It is stored as JSON in the State of
 // the processor. The longest window of the policy and the number of partitions bound its size.
 type Memory struct {
-	// of the last decision while not paused; nil if there was none
-	Replicas *int `json:"replicas,omitempty"`
+	Replicas *int `json:"replicas,omitempty"` // of the last decision while not paused; nil if there was none
 	// since when decisions have asked for replicas; zero if the last one asked for none
 	Asked       time.Time `json:"asked,omitzero"`
 	Active      bool      `json:"active,omitempty"`      // of that decision
 	MetricValue int64     `json:"metricValue,omitempty"` // of that decision, in transactions
-	// of the last poll that was active; zero if none was
-	LastActive time.Time `json:"lastActive,omitzero"`
-	// polls in a row in which no partition was known
-	Failures int `json:"failures,omitempty"`
-	// of the last complete poll, or the most that a later incomplete one found; 0 if no poll ever
-	// measured it
+	LastActive  time.Time `json:"lastActive,omitzero"`   // of the last poll that was active; zero if none was
+	Failures    int       `json:"failures,omitempty"`    // polls in a row in which no partition was known
+	// of the last complete poll, or the most that a later incomplete one found; 0 if none ever measured it
 	Partitions int `json:"partitions,omitempty"`
 	// LSNs that arrive per second, over all partitions; nil if the last poll could not measure it
 	Arrival *float64 `json:"arrival,omitempty"`
@@ -31,16 +27,14 @@ type Memory struct {
 	Sizing          sizing.Memory `json:"sizing,omitzero"` // of step 3
 	// none older than the longer stabilization window
 	Recommendations []Recommendation `json:"recommendations,omitempty"`
-	// none older than the longest policy period
-	Changes []Change `json:"changes,omitempty"`
+	Changes         []Change         `json:"changes,omitempty"` // none older than the longest policy period
 }
 
 // Recommendation is the result of steps 1 to 8 at one poll, after the tolerance of step 9.
 type Recommendation struct {
 	Time     time.Time `json:"time"`
 	Replicas int       `json:"replicas"`
-	// the poll was incomplete: fewer are not enough, more may be needed
-	AtLeast bool `json:"atLeast,omitempty"`
+	AtLeast  bool      `json:"atLeast,omitempty"` // the poll was incomplete: fewer are not enough, more may be needed
 }
 
 // Change is one past change of replicas; Delta is negative if they went down.
@@ -54,17 +48,18 @@ type Change struct {
 // since the spans between their times are wrong; what a replica does is kept as a lower bound.
 func (m Memory) Until(now time.Time) Memory {
 	m.Recommendations, m.Changes = slices.Clone(m.Recommendations), slices.Clone(m.Changes)
-	times := []*time.Time{&m.LastActive, &m.Asked}
-	for i := range m.Recommendations {
-		times = append(times, &m.Recommendations[i].Time)
-	}
-	for i := range m.Changes {
-		times = append(times, &m.Changes[i].Time)
-	}
-	for _, t := range times {
+	until := func(t *time.Time) {
 		if t.After(now) {
 			*t = now
 		}
+	}
+	until(&m.LastActive)
+	until(&m.Asked)
+	for i := range m.Recommendations {
+		until(&m.Recommendations[i].Time)
+	}
+	for i := range m.Changes {
+		until(&m.Changes[i].Time)
 	}
 	if m.Sizing.Time.After(now) {
 		m.Sizing = sizing.Memory{}

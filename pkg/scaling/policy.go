@@ -12,33 +12,25 @@ import (
 // (docs/configure.md), in the words of KEDA and of the HPA. Package config validates them; Decide
 // relies on the ranges given here.
 type Policy struct {
-	Threshold int64 // changeFeedLagThreshold: transactions of lag per replica, at least 1
-	// activationChangeFeedLagThreshold: the processor is active above this lag; 0 <= Activation <
-	// Threshold
-	Activation int64
+	Threshold  int64 // changeFeedLagThreshold: transactions of lag per replica, at least 1
+	Activation int64 // activationChangeFeedLagThreshold: the processor is active above this lag; at least 0, below Threshold
 	// limitToPartitionsWithLag: only partitions with lag count for the cap of steps 1 and 5
 	LimitToPartitionsWithLag bool
-	EvenPartitions           bool // only counts that divide the number of partitions
-	// leases per replica at most, while changes are pending; 0 = no limit
-	MaxLeasesPerReplica int
-	// partitions that were reported as stalled ask for no replica beyond their owner
-	ExcludeStalled bool
-	// greatest age of the oldest pending change, for step 4; 0 = no limit
-	MaxChangeAge time.Duration
-	Sizing       Sizing // which count step 3 returns; "" = SizingThreshold
-	// time to drain a backlog, for step 3; 0 = SizingAuto does not drain it faster than it arrives,
-	// and SizingThreshold skips step 3
+	EvenPartitions           bool          // only counts that divide the number of partitions
+	MaxLeasesPerReplica      int           // leases per replica at most, while changes are pending; 0 = no limit
+	ExcludeStalled           bool          // partitions that were reported as stalled ask for no replica beyond their owner
+	MaxChangeAge             time.Duration // greatest age of the oldest pending change, for step 4; 0 = no limit
+	Sizing                   Sizing        // which count step 3 returns; "" = SizingThreshold
+	// time to drain a backlog, for step 3; 0 = SizingAuto keeps up with what arrives, and SizingThreshold skips step 3
 	CatchUpWithin time.Duration
-	MinReplicas   int // minReplicaCount, at least 0
-	// maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
-	MaxReplicas *int
-	// cooldownPeriod: time from the last active poll to the step to zero
-	Cooldown  time.Duration
-	Health    health.Policy // the policy that assessed the Lag of an Input
-	Behavior  Behavior
-	Fallback  Fallback
-	Schedules []Schedule
-	Paused    bool // decisions are shown, and not published
+	MinReplicas   int           // minReplicaCount, at least 0
+	MaxReplicas   *int          // maxReplicaCount, at least 1 and MinReplicas; nil = the number of partitions
+	Cooldown      time.Duration // cooldownPeriod: time from the last active poll to the step to zero
+	Health        health.Policy // the policy that assessed the Lag of an Input
+	Behavior      Behavior
+	Fallback      Fallback
+	Schedules     []Schedule
+	Paused        bool // decisions are shown, and not published
 }
 
 // Sizing says what the replicas are computed from.
@@ -62,8 +54,7 @@ type Rules struct {
 	StabilizationWindow time.Duration // 0..3600 s; the most cautious recommendation in it counts
 	SelectPolicy        SelectPolicy  // "" = Max
 	Policies            []RatePolicy  // empty = no limit
-	// fraction of the target by which the metric may differ without a change; at least 0
-	Tolerance float64
+	Tolerance           float64       // fraction of the target by which the metric may differ without a change; at least 0
 }
 
 // SelectPolicy says which of several rate policies applies.
@@ -94,8 +85,7 @@ const (
 
 // Fallback says what step 8 of docs/decide.md decides if no partition could be measured.
 type Fallback struct {
-	// failed polls in a row before the fallback; 0 = the first failure falls back
-	FailureThreshold int
+	FailureThreshold int // failed polls in a row before the fallback; 0 = the first failure falls back
 	Behavior         FallbackBehavior
 	Replicas         int // ignored by max and currentReplicas
 }
@@ -106,14 +96,11 @@ type FallbackBehavior string
 // KEDA's fallback behaviors (https://keda.sh/docs/latest/reference/scaledobject-spec/#fallback),
 // and FallbackMax, which KEDA does not have.
 const (
-	// as if every partition had a lag of one threshold
-	FallbackMax     FallbackBehavior = "max"
-	FallbackStatic  FallbackBehavior = "static"          // Replicas
-	FallbackCurrent FallbackBehavior = "currentReplicas" // the last decision
-	// the greater of the last decision and Replicas
-	FallbackCurrentIfHigher FallbackBehavior = "currentReplicasIfHigher"
-	// the smaller of the last decision and Replicas
-	FallbackCurrentIfLower FallbackBehavior = "currentReplicasIfLower"
+	FallbackMax             FallbackBehavior = "max"                     // as if every partition had a lag of one threshold
+	FallbackStatic          FallbackBehavior = "static"                  // Replicas
+	FallbackCurrent         FallbackBehavior = "currentReplicas"         // the last decision
+	FallbackCurrentIfHigher FallbackBehavior = "currentReplicasIfHigher" // the greater of the last decision and Replicas
+	FallbackCurrentIfLower  FallbackBehavior = "currentReplicasIfLower"  // the smaller of the last decision and Replicas
 )
 
 // Schedule is a minimum in a time window, as in KEDA's cron trigger: at least DesiredReplicas while

@@ -3,6 +3,7 @@ package scaling
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -53,16 +54,14 @@ func (in Input) threshold(m measurement) count {
 
 // stalls names the partitions that are left out, by what makes them stand still.
 func (m measurement) stalls() string {
+	by := make(map[changefeed.StallKind][]changefeed.Partition)
+	for _, p := range m.excluded {
+		kind := cmp.Or(p.Stall, new(changefeed.Stall)).Kind
+		by[kind] = append(by[kind], p)
+	}
 	var all []string
-	for _, kind := range []changefeed.StallKind{changefeed.StallHung, changefeed.StallFlapping, ""} {
-		of := slices.DeleteFunc(slices.Clone(m.excluded), func(p changefeed.Partition) bool {
-			return p.Stall == nil && kind != "" || p.Stall != nil && p.Stall.Kind != kind
-		})
-		if len(of) == 0 {
-			continue
-		}
-		why := cmp.Or(kind.Why(), "not read by this poll")
-		all = append(all, fmt.Sprintf("%s (%s)", changefeed.ListPartitions(of), why))
+	for _, kind := range slices.Backward(slices.Sorted(maps.Keys(by))) { // hung, flapping, not read
+		all = append(all, fmt.Sprintf("%s (%s)", changefeed.ListPartitions(by[kind]), cmp.Or(kind.Why(), "not read by this poll")))
 	}
 	return strings.Join(all, "; ")
 }
@@ -73,11 +72,7 @@ func (m measurement) wakeReason() string {
 	case changefeed.StatusUncovered:
 		return "no lease covers some keys: no replica reads them, and 1 counts for all"
 	case changefeed.StatusBootstrap:
-		why := "no lease exists yet: a processor has to run once to create them"
-		if m.lag.Nearest != "" {
-			why += ". " + m.lag.Nearest
-		}
-		return why
+		return strings.TrimSuffix("no lease exists yet: a processor has to run once to create them. "+m.lag.Nearest, ". ")
 	case changefeed.StatusSplitting:
 		return "a partition was split or merged: a processor has to run to replace its lease"
 	default:
@@ -136,11 +131,7 @@ func (in Input) maxChangeAge(m measurement, c count) count {
 		// Multiplied first: 15 owners x (31 s / 15 s) is 31, but rounding the ratio first can give
 		// 32.
 		if c.raise(float64(owners) * float64(*m.age) / l.limit.Seconds()) {
-			live := "1 owner is live"
-			if owners > 1 {
-				live = fmt.Sprintf("%d owners are live", owners)
-			}
-			c = c.because(l.step, "the oldest change is %d s old, %s is %s, and %s", *m.age, l.what, l.limit, live)
+			c = c.because(l.step, "the oldest change is %d s old, %s is %s; live owners: %d", *m.age, l.what, l.limit, owners)
 		}
 	}
 	return c
@@ -238,17 +229,15 @@ func (in Input) schedules(m measurement, c count) count {
 		return c
 	}
 	c.active = true
-	floor, divides := open.DesiredReplicas, ""
+	floor := open.DesiredReplicas
 	if in.Policy.EvenPartitions {
-		if floor = even(floor, m.partitions); floor > open.DesiredReplicas {
-			divides = fmt.Sprintf(", and %d is the next that divides %d partitions", floor, m.partitions)
-		}
+		floor = even(floor, m.partitions)
 	}
 	if floor >= c.replicas && c.basis == held {
 		c.basis = partial // an open window is known without a measurement
 	}
 	if c.raise(float64(floor)) {
-		return c.because("schedules", "a window is open that asks for at least %d%s", open.DesiredReplicas, divides)
+		return c.because("schedules", "a window is open that asks for at least %d", open.DesiredReplicas)
 	}
 	return c
 }

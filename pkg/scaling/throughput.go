@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -46,8 +47,7 @@ type Demand struct {
 
 // ThroughputMemory is the input that a decision about a container leaves for the next one.
 type ThroughputMemory struct {
-	// since when less than is provisioned is enough; zero if it is not
-	Lower time.Time `json:"lower,omitzero"`
+	Lower time.Time `json:"lower,omitzero"` // since when less than is provisioned is enough; zero if it is not
 	Most  int       `json:"most,omitempty"` // request units a second: the highest need since Lower
 }
 
@@ -138,16 +138,9 @@ func (d *ThroughputDecision) bound(in ThroughputInput) {
 	if most := in.Policy.Max / p.step() * p.step(); d.RUPerSecond > most {
 		d.because("max", most, "max is %d", in.Policy.Max)
 	}
-	least, why := in.Policy.Min, "min"
-	switch {
-	case least > 0:
-	case in.Before > 0:
-		least, why = in.Before, "what was there before the first change"
-	default:
-		least, why = p.RUPerSecond, "what is there"
-	}
-	if least = p.roundUp(float64(least)); d.RUPerSecond < least {
-		d.because("min", least, "%s is %d", why, least)
+	least := p.roundUp(float64(cmp.Or(in.Policy.Min, in.Before, p.RUPerSecond)))
+	if d.RUPerSecond < least {
+		d.because("min", least, "min, or else what was found before the first change, is %d", least)
 	}
 	if least = p.roundUp(float64(p.Minimum)); d.RUPerSecond < least {
 		d.because("min", least, "the service allows no less than %d", least)

@@ -1,7 +1,9 @@
 package state
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +28,26 @@ func (d Document) Decode(value any) error {
 	return nil
 }
 
+// Probe reads, writes and removes a document, to find out whether a store allows that. The error is that of the
+// store.
+func Probe(ctx context.Context, s Store) error {
+	d := Document{Name: "check.probe", Text: []byte("{}")}
+	found, err := s.Documents(ctx, d.Name)
+	if len(found) > 0 { // a probe that was ended has left it
+		d.Version = found[0].Version
+	}
+	if err == nil {
+		d.Version, err = s.Put(ctx, d)
+	}
+	if err == nil {
+		_, err = s.Put(ctx, Document{Name: d.Name, Version: d.Version})
+	}
+	if errors.Is(err, ErrConflict) { // another probe was faster
+		return nil
+	}
+	return err
+}
+
 // SignalQueuesName is the name of the document that lists the signal queues that may hold messages
 // (docs/signal-queue.md).
 const SignalQueuesName = "signal.queues"
@@ -40,21 +62,4 @@ type SignalQueue struct {
 	Namespace string    `json:"namespace"`
 	Queue     string    `json:"queue"`
 	Left      time.Time `json:"left,omitzero"` // since when no processor or group names it; zero = one does
-}
-
-// ToldCausesName is the name of the document that lists the failures whose begin the log of a
-// fan-out has told (docs/scale.md).
-const ToldCausesName = "told.causes"
-
-// ToldCauses is that document.
-type ToldCauses struct {
-	Causes []ToldCause `json:"causes"`
-}
-
-// ToldCause is a failure whose end is not told yet.
-type ToldCause struct {
-	Of         string    `json:"of"`         // what refuses, as in changefeed.Cause
-	Says       string    `json:"says"`       // what is wrong with it
-	Since      time.Time `json:"since"`      // first of the polls that saw it
-	Processors int       `json:"processors"` // processors and groups that it concerned last
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling/sizing"
 )
@@ -39,33 +38,12 @@ func Decode(encoded []byte) (s Entry, err error) {
 	}
 	if s.head.Format > 1 {
 		s.encoded = encoded
-		return s, nil
 	}
-	var before struct {
-		Memory struct {
-			Progress health.Memory `json:"progress"`
-		} `json:"memory"`
-	}
-	err = read(encoded, func(d *json.Decoder) error { return d.Decode(&before) })
-	if before.Memory.Progress != nil {
-		s.head.Health = before.Memory.Progress
-	}
-	return s, err
+	return s, nil
 }
 
 // Head returns the State, which may lack what it has of each lease. Do not change it.
 func (s *Entry) Head() *State { return &s.head.State }
-
-// Leases returns how many leases the State knows.
-func (s *Entry) Leases() int { return max(s.head.Lines, len(s.head.Lag.Partitions)) }
-
-// Complete reports whether the last poll left nothing unknown.
-func (s *Entry) Complete() bool {
-	if s.encoded == nil {
-		return s.head.Lag.Complete()
-	}
-	return s.head.Complete
-}
 
 // State decodes the State. The caller may change it. The error says what to do.
 func (s *Entry) State() (State, error) {
@@ -96,9 +74,8 @@ func (h *head) decodeLeases(d *json.Decoder) error {
 	if h.Lines == 0 {
 		return nil
 	}
-	const sane = 1 << 16 // a damaged state may claim any number
-	partitions := make([]changefeed.Partition, 0, min(h.Lines, sane))
-	progress, flows := make(health.Memory, min(h.Lines, sane)), make(map[string]sizing.Partition, min(h.Lines, sane))
+	h.Health = health.Memory{}
+	flows := map[string]sizing.Partition{}
 	for range h.Lines {
 		var l line
 		if err := d.Decode(&l); err != nil {
@@ -106,20 +83,14 @@ func (h *head) decodeLeases(d *json.Decoder) error {
 		}
 		if l.Partition != nil {
 			l.Lease = l.Partition.Lease
-			partitions = append(partitions, *l.Partition)
+			h.Lag.Partitions = append(h.Lag.Partitions, *l.Partition)
 		}
 		if l.Progress != nil {
-			progress[l.Lease] = l.progress(h.Lag.Time)
+			h.Health[l.Lease] = l.progress(h.Lag.Time)
 		}
 		if l.Flow != nil {
 			flows[l.Lease] = l.flow(h.Lag.Time)
 		}
-	}
-	if len(partitions) > 0 {
-		h.Lag.Partitions = partitions
-	}
-	if len(progress) > 0 {
-		h.Health = progress
 	}
 	if len(flows) > 0 {
 		h.Memory.Sizing.Partitions = flows

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -36,9 +36,8 @@ const maxText = 64 << 20
 
 // head is the first line of an encoded State.
 type head struct {
-	Format   int  `json:"format"` // first, so that it is known even if the rest cannot be read
-	Lines    int  `json:"lines"`  // that follow this one
-	Complete bool `json:"complete"`
+	Format int `json:"format"` // first, so that it is known even if the rest cannot be read
+	Lines  int `json:"lines"`  // that follow this one
 	State
 }
 
@@ -51,11 +50,13 @@ type line struct {
 	Flow      *sizing.Partition     `json:"flow,omitempty"`
 }
 
-// Encode returns s as stores keep it: as text of up to plain bytes, else with gzip. If that takes more than
-// most bytes, it compresses harder, which takes ten times as long.
-func Encode(s State, plain, most int) ([]byte, error) {
-	partitions, progress, flows, others := s.Lag.Partitions, s.Health, s.Memory.Sizing.Partitions, s.others()
-	first := head{Format: Format, Lines: len(partitions) + len(others), Complete: s.Lag.Complete(), State: s}
+// Encode returns s as stores keep it: as text of up to plain bytes, else with gzip.
+func Encode(s State, plain int) ([]byte, error) {
+	partitions, flows, others := s.Lag.Partitions, s.Memory.Sizing.Partitions, maps.Clone(s.Health)
+	for i := range partitions {
+		delete(others, partitions[i].Lease)
+	}
+	first := head{Format: Format, Lines: len(partitions) + len(others), State: s}
 	first.Lag.Partitions, first.Health, first.Memory.Sizing.Partitions = nil, nil, nil
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -63,7 +64,7 @@ func Encode(s State, plain, most int) ([]byte, error) {
 	put := func(l line) { failed = cmp.Or(failed, encoder.Encode(l)) }
 	for i := range partitions {
 		l := line{Partition: &partitions[i]}
-		if p, ok := progress[partitions[i].Lease]; ok {
+		if p, ok := s.Health[partitions[i].Lease]; ok {
 			l.remember(p, s.Lag.Time)
 		}
 		if f, ok := flows[partitions[i].Lease]; ok {
@@ -71,51 +72,27 @@ func Encode(s State, plain, most int) ([]byte, error) {
 		}
 		put(l)
 	}
-	for _, lease := range others {
-		put(line{Lease: lease, Progress: new(progress[lease])})
+	for _, lease := range slices.Sorted(maps.Keys(others)) {
+		put(line{Lease: lease, Progress: new(others[lease])})
 	}
 	if failed != nil || text.Len() <= plain {
 		return text.Bytes(), failed
 	}
-	fast := fastWriters.Get().(*gzip.Writer)
-	defer fastWriters.Put(fast)
-	packed, err := compress(fast, text.Bytes())
-	if err != nil || len(packed) <= most {
-		return packed, err
-	}
-	small, _ := gzip.NewWriterLevel(nil, gzip.BestCompression) // a level that exists
-	return compress(small, text.Bytes())
-}
-
-// fastWriters hold more than a megabyte each. Speed counts, since each processor is encoded at each tick.
-var fastWriters = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
-	return w
-}}
-
-func compress(w *gzip.Writer, text []byte) ([]byte, error) {
 	var packed bytes.Buffer
-	w.Reset(&packed)
-	defer w.Reset(nil)
-	_, err := w.Write(text)
-	err = cmp.Or(err, w.Close())
+	zip := writers.Get().(*gzip.Writer)
+	defer writers.Put(zip)
+	zip.Reset(&packed)
+	_, err := text.WriteTo(zip)
+	err = cmp.Or(err, zip.Close())
+	zip.Reset(nil)
 	return packed.Bytes(), err
 }
 
-// others returns the leases, sorted, that have a memory of their health and are no partitions.
-func (s *State) others() (leases []string) {
-	partitions := make(map[string]bool, len(s.Lag.Partitions))
-	for i := range s.Lag.Partitions {
-		partitions[s.Lag.Partitions[i].Lease] = true
-	}
-	for lease := range s.Health {
-		if !partitions[lease] {
-			leases = append(leases, lease)
-		}
-	}
-	slices.Sort(leases)
-	return leases
-}
+// writers hold more than a megabyte each. Speed counts, since each processor is encoded at each tick.
+var writers = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that exists
+	return w
+}}
 
 // remember adds the progress of the partition, which was measured at a time.
 func (l *line) remember(p health.Progress, at time.Time) {
@@ -144,7 +121,6 @@ func restated(p, by health.Progress) health.Progress {
 // follow adds the flow of the partition, which was measured at a time. It omits what the partition says, so
 // that a row has room for more leases.
 func (l *line) follow(f sizing.Partition, at time.Time) {
-	f.Arrival = rounded(f.Arrival)
 	if p := l.stated(at); f.Time.Equal(at) && f.Session == p.SessionLSN && f.Checkpoint == p.CheckpointLSN {
 		f.Time, f.Session, f.Checkpoint = time.Time{}, 0, 0
 	}
@@ -158,12 +134,6 @@ func (l *line) flow(at time.Time) sizing.Partition {
 		f.Time, f.Session, f.Checkpoint = at, p.SessionLSN, p.CheckpointLSN
 	}
 	return f
-}
-
-// rounded returns a rate with six digits: no decision depends on more, and a row has room for more leases.
-func rounded(x float64) float64 {
-	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64) // of a number that was one
-	return y
 }
 
 // stated returns what the partition, measured at a time, says of its progress.

@@ -73,9 +73,8 @@ func TestAStateComesBackAsItWas(t *testing.T) {
 	unread := remembered(0)
 	unread.Lag.Error = "the leases could not be read"
 	encodings := map[string]func(state.State) ([]byte, error){
-		"as text":   func(s state.State) ([]byte, error) { return state.Encode(s, 64<<20, 0) },
-		"with gzip": func(s state.State) ([]byte, error) { return state.Encode(s, 100, 64<<20) },
-		"small":     func(s state.State) ([]byte, error) { return state.Encode(s, 100, 0) },
+		"as text":   func(s state.State) ([]byte, error) { return state.Encode(s, 64<<20) },
+		"with gzip": func(s state.State) ([]byte, error) { return state.Encode(s, 100) },
 		"format 1":  func(s state.State) ([]byte, error) { return json.Marshal(s) },
 	}
 	for name, encode := range encodings {
@@ -85,9 +84,6 @@ func TestAStateComesBackAsItWas(t *testing.T) {
 				t.Fatal(err)
 			}
 			stored, got := decoded(t, encoded)
-			if n := stored.Leases(); n < len(want.Lag.Partitions) || n > len(want.Lag.Partitions)+1 || stored.Complete() != want.Lag.Complete() {
-				t.Errorf("%s, %d leases: it has %d, complete %t", name, len(want.Lag.Partitions), n, stored.Complete())
-			}
 			if head := stored.Head(); head.Sequence != want.Sequence || head.Processor != want.Processor {
 				t.Errorf("%s, %d leases: at once it is %+v", name, len(want.Lag.Partitions), head)
 			}
@@ -102,11 +98,6 @@ func TestAStateComesBackAsItWas(t *testing.T) {
 			}
 		}
 	}
-	zipped, _ := encodings["with gzip"](many)
-	small, _ := encodings["small"](many)
-	if len(small) >= len(zipped) {
-		t.Errorf("small it has %d bytes, and else %d", len(small), len(zipped))
-	}
 }
 
 func TestADocumentThatAnEarlierReleaseStoredAsAStateIsRead(t *testing.T) {
@@ -115,7 +106,7 @@ func TestADocumentThatAnEarlierReleaseStoredAsAStateIsRead(t *testing.T) {
 		Sequence int64 `json:"sequence"`
 	}
 	for name, plain := range map[string]int{"text": 1 << 20, "gzip": 0} {
-		encoded, err := state.Encode(state.State{Processor: "signal.queues", Sequence: 7}, plain, 1<<20)
+		encoded, err := state.Encode(state.State{Processor: "signal.queues", Sequence: 7}, plain)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +123,7 @@ func TestADocumentThatAnEarlierReleaseStoredAsAStateIsRead(t *testing.T) {
 
 func TestWhatAProgressSharesWithItsPartitionIsStoredOnce(t *testing.T) {
 	t.Parallel()
-	encoded, err := state.Encode(remembered(1), 1<<20, 0)
+	encoded, err := state.Encode(remembered(1), 1<<20)
 	if n := bytes.Count(encoded, []byte("pod-0")); err != nil || n != 1 {
 		t.Errorf("the owner is there %d times, %v: %s", n, err, encoded)
 	}
@@ -141,7 +132,7 @@ func TestWhatAProgressSharesWithItsPartitionIsStoredOnce(t *testing.T) {
 func TestAStateThatIsNotWholeIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, plain := range map[string]int{"text": 1 << 20, "gzip": 0} {
-		whole, err := state.Encode(remembered(50), plain, 1<<20)
+		whole, err := state.Encode(remembered(50), plain)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +146,7 @@ func TestAStateThatIsNotWholeIsAnError(t *testing.T) {
 			}
 		}
 	}
-	whole, _ := state.Encode(remembered(3), 1<<20, 0)
+	whole, _ := state.Encode(remembered(3), 1<<20)
 	stored, err := state.Decode(whole[:len(whole)-20])
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +154,7 @@ func TestAStateThatIsNotWholeIsAnError(t *testing.T) {
 	if _, err := stored.State(); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), `"orders"`) || !strings.Contains(err.Error(), "delete it") {
 		t.Errorf("got %v, want an error that names the processor and says what to do", err)
 	}
-	zipped, _ := state.Encode(remembered(3), 0, 1<<20)
+	zipped, _ := state.Encode(remembered(3), 0)
 	zipped[len(zipped)-5] ^= 1 // in the checksum
 	if stored, err := state.Decode(zipped); err == nil {
 		if _, err = stored.State(); err == nil || !strings.Contains(err.Error(), `"orders"`) {

@@ -104,14 +104,6 @@ func (o Observation) over(age *int64, seconds float64) float64 {
 // objective is that of a processor without maxChangeAge.
 const objective = time.Minute
 
-// added returns a sum with x more; nil is the sum of nothing.
-func added(sum *float64, x float64) *float64 {
-	if sum != nil {
-		x += *sum
-	}
-	return &x
-}
-
 // longer returns the seconds of statuses with some more of one.
 func longer(statuses map[changefeed.Status]float64, status changefeed.Status, seconds float64) map[changefeed.Status]float64 {
 	sum := map[changefeed.Status]float64{status: seconds}
@@ -135,8 +127,8 @@ func (s *State) Record(before *Sample, o Observation) {
 	sample.StatusSeconds = longer(earlier.StatusSeconds, sample.Status, seconds)
 	if len(s.Members) == 0 {
 		sample.LiveOwners = s.Lag.LiveOwners(s.AttemptedAt, o.LeaseExpiration, true)
-		sample.OverObjective = added(earlier.OverObjective, o.over(sample.Age, seconds))
-		sample.RequestCharge = added(earlier.RequestCharge, math.Round(s.Lag.Charge*100)/100)
+		sample.OverObjective = new(*cmp.Or(earlier.OverObjective, new(0.0)) + o.over(sample.Age, seconds))
+		sample.RequestCharge = new(*cmp.Or(earlier.RequestCharge, new(0.0)) + math.Round(s.Lag.Charge*100)/100)
 		s.summarize(sample, o)
 	}
 	if earlier.Changed() && sample.Replicas != nil {

@@ -95,16 +95,11 @@ func (s State) throughput() (provisioned, desired *int) {
 	}
 	provisioned, desired = new(int), new(int)
 	for _, c := range s.Containers {
-		if c.Provisioned == 0 || provisioned == nil {
-			provisioned = nil
-		} else {
-			*provisioned += c.Provisioned
+		if c.Provisioned == 0 || c.Decision == nil {
+			return nil, nil
 		}
-		if c.Decision == nil || desired == nil {
-			desired = nil
-		} else {
-			*desired += c.Decision.RUPerSecond
-		}
+		*provisioned += c.Provisioned
+		*desired += c.Decision.RUPerSecond
 	}
 	return provisioned, desired
 }

@@ -89,12 +89,7 @@ func (c *checker) table(t config.Table) *section {
 		if err != nil {
 			return bad("correct setting "+access.Setting, "%v", err)
 		}
-		done := "a row can be written, read and deleted"
-		created, err := store.Probe(ctx)
-		if created {
-			done = "the table was missing and is created; " + done
-		}
-		return holds(err, *who, done)
+		return holds(state.Probe(ctx, store), *who, "a row can be written, read and deleted")
 	})
 	s.try("one poller", func(ctx context.Context) finding { return c.rivals(ctx, store) })
 	return s

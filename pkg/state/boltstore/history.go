@@ -27,7 +27,7 @@ func summariesOf(tx *bolt.Tx) *bolt.Bucket { return historyOf(tx).Bucket(summari
 
 // between returns what a bucket has of a processor with from <= time < to, by time.
 func between[T state.Dated](ctx context.Context, s *Store, bucket func(*bolt.Tx) *bolt.Bucket, processor string, from, to time.Time) (found []T, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) error {
+	err = within(ctx, s.db.View, func(tx *bolt.Tx) error {
 		prefix, cursor := keyPrefix(processor), bucket(tx).Cursor()
 		for key, value := cursor.Seek(sampleKey(processor, from)); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {
 			var one T
@@ -51,7 +51,7 @@ func between[T state.Dated](ctx context.Context, s *Store, bucket func(*bolt.Tx)
 // Prune implements state.Store. The file does not become smaller: bbolt reuses the pages of what
 // was removed.
 func (s *Store) Prune(ctx context.Context, processor string, before time.Time) error {
-	err := s.batch(ctx, func(tx *bolt.Tx) error {
+	err := within(ctx, s.db.Batch, func(tx *bolt.Tx) error {
 		prefix, end := keyPrefix(processor), sampleKey(processor, before.Truncate(time.Hour))
 		for _, bucket := range []*bolt.Bucket{summariesOf(tx), historyOf(tx)} {
 			// A cursor may skip a key after a deletion, so it seeks each time.

@@ -52,9 +52,6 @@ func Open(path string) (*Store, error) { return openWithin(path, lockTimeout) }
 func OpenAtOnce(path string) (*Store, error) { return openWithin(path, time.Nanosecond) }
 
 func openWithin(path string, wait time.Duration) (*Store, error) {
-	if path == "" {
-		return nil, errors.New("open state file: the path is empty; give one, as in bolt:./data/feedscale.db")
-	}
 	store, err := open(path, wait)
 	switch {
 	case err == nil:

@@ -15,7 +15,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -35,30 +34,21 @@ var _ state.Store = (*Store)(nil)
 // plainBytes is the greatest length, in bytes, of a State that is not compressed.
 const plainBytes = 2 << 10
 
-// view reads from the file, unless ctx has ended.
-func (s *Store) view(ctx context.Context, read func(*bolt.Tx) error) error {
-	return s.db.View(func(tx *bolt.Tx) error {
+// within runs a transaction, unless ctx has ended. run is View or Batch of the file: with Batch, concurrent writes
+// share one to the disk.
+func within(ctx context.Context, run func(func(*bolt.Tx) error) error, do func(*bolt.Tx) error) error {
+	return run(func(tx *bolt.Tx) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return read(tx)
-	})
-}
-
-// batch writes to the file, unless ctx has ended. Concurrent writes share one to the disk.
-func (s *Store) batch(ctx context.Context, write func(*bolt.Tx) error) error {
-	return s.db.Batch(func(tx *bolt.Tx) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return write(tx)
+		return do(tx)
 	})
 }
 
 // Load implements state.Store.
 func (s *Store) Load(ctx context.Context, processor string) (state.Entry, error) {
 	var loaded state.Entry
-	err := s.view(ctx, func(tx *bolt.Tx) (err error) {
+	err := within(ctx, s.db.View, func(tx *bolt.Tx) (err error) {
 		if loaded, err = readState(tx.Bucket(statesBucket).Get([]byte(processor))); err == nil {
 			loaded.Outbox, err = outbox(tx, keyPrefix(processor))
 		}
@@ -82,7 +72,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 			return err
 		}
 	}
-	encoded, err := state.Encode(next, plainBytes, math.MaxInt)
+	encoded, err := state.Encode(next, plainBytes)
 	if err != nil {
 		return err
 	}
@@ -96,7 +86,7 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 			return err
 		}
 	}
-	return s.batch(ctx, func(tx *bolt.Tx) error {
+	return within(ctx, s.db.Batch, func(tx *bolt.Tx) error {
 		outbox, history := tx.Bucket(outboxBucket), historyOf(tx)
 		history.FillPercent = historyFillRatio
 		_, err := replace(tx, next.Processor, version, encoded)
@@ -139,7 +129,7 @@ func replace(tx *bolt.Tx, name string, from state.Version, content []byte) (stat
 
 // Documents implements state.Store.
 func (s *Store) Documents(ctx context.Context, prefix string) (found []state.Document, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) error {
+	err = within(ctx, s.db.View, func(tx *bolt.Tx) error {
 		cursor := tx.Bucket(statesBucket).Cursor()
 		for name, value := cursor.Seek([]byte(prefix)); bytes.HasPrefix(name, []byte(prefix)); name, value = cursor.Next() {
 			version, err := readVersion(value)
@@ -155,7 +145,7 @@ func (s *Store) Documents(ctx context.Context, prefix string) (found []state.Doc
 
 // Put implements state.Store.
 func (s *Store) Put(ctx context.Context, d state.Document) (version state.Version, err error) {
-	err = s.batch(ctx, func(tx *bolt.Tx) (err error) {
+	err = within(ctx, s.db.Batch, func(tx *bolt.Tx) (err error) {
 		version, err = replace(tx, d.Name, d.Version, d.Text)
 		return err
 	})
@@ -164,7 +154,7 @@ func (s *Store) Put(ctx context.Context, d state.Document) (version state.Versio
 
 // Outbox implements state.Store.
 func (s *Store) Outbox(ctx context.Context, except []string) (events []state.Event, err error) {
-	err = s.view(ctx, func(tx *bolt.Tx) error {
+	err = within(ctx, s.db.View, func(tx *bolt.Tx) error {
 		events, err = outbox(tx, nil)
 		return err
 	})
@@ -189,7 +179,7 @@ func outbox(tx *bolt.Tx, prefix []byte) (events []state.Event, err error) {
 
 // Remove implements state.Store.
 func (s *Store) Remove(ctx context.Context, processor string, sequences ...int64) error {
-	err := s.batch(ctx, func(tx *bolt.Tx) error {
+	err := within(ctx, s.db.Batch, func(tx *bolt.Tx) error {
 		outbox := tx.Bucket(outboxBucket)
 		for _, sequence := range sequences {
 			if err := outbox.Delete(eventKey(processor, sequence)); err != nil {

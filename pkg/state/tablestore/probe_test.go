@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/storetest"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
@@ -15,9 +16,9 @@ import (
 func TestAProbeCreatesTheTableAndLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	store := open(t)
-	for _, want := range []bool{true, false} {
-		if created, err := store.Probe(t.Context()); err != nil || created != want {
-			t.Errorf("created %v, %v; want %v", created, err, want)
+	for range 2 {
+		if err := state.Probe(t.Context(), store); err != nil {
+			t.Error(err)
 		}
 	}
 	var asked recorder
@@ -25,10 +26,10 @@ func TestAProbeCreatesTheTableAndLeavesNoRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if record, err := storetest.Load(t.Context(), look, "~check"); err != nil || record.Version != "" || len(record.Outbox) != 0 {
+	if record, err := storetest.Load(t.Context(), look, "check.probe"); err != nil || record.Version != "" || len(record.Outbox) != 0 {
 		t.Errorf("left behind: %+v, %v", record, err)
 	}
-	if _, err := look.Probe(t.Context()); err != nil {
+	if err := state.Probe(t.Context(), look); err != nil {
 		t.Fatal(err)
 	}
 	var methods []string
@@ -36,41 +37,47 @@ func TestAProbeCreatesTheTableAndLeavesNoRow(t *testing.T) {
 		method, _, _ := strings.Cut(request, " ")
 		methods = append(methods, method)
 	}
-	if want := []string{"PUT", "GET", "DELETE"}; !slices.Equal(methods, want) {
-		t.Errorf("asked %q, want a write, a read and a deletion: %q", asked.asked()[1:], want)
+	if want := []string{"GET", "POST", "DELETE"}; !slices.Equal(methods, want) {
+		t.Errorf("asked %q, want a read, a write and a deletion: %q", asked.asked()[1:], want)
 	}
 }
 
 func TestAProbeTellsWhatTheTableServiceSaid(t *testing.T) {
 	t.Parallel()
 	noContent := func() *http.Response { return response(http.StatusNoContent, "", "ETag", `W/"1"`) }
+	none := func() *http.Response { return rows() }
 	for _, c := range []struct {
 		rule    string
-		answers map[string]func() *http.Response // by method; POST creates the table
+		answers map[string]func() *http.Response // by method; TABLE creates the table
 		want    tablestore.Refusal
 		command string // its beginning; "" = all holds
 	}{
 		{"the row may not be written", map[string]func() *http.Response{
-			"PUT": func() *http.Response { return refusal(403, "AuthorizationPermissionMismatch") },
+			"GET": none, "POST": func() *http.Response { return refusal(403, "AuthorizationPermissionMismatch") },
 		}, tablestore.Refusal{Status: 403, Code: "AuthorizationPermissionMismatch"}, "az storage account show-connection-string --resource-group RESOURCE_GROUP --name shop "},
 		{"the table is missing and may not be created", map[string]func() *http.Response{
-			"PUT":  func() *http.Response { return refusal(404, "TableNotFound") },
-			"POST": func() *http.Response { return refusal(403, "AuthorizationPermissionMismatch") },
+			"GET": none, "POST": func() *http.Response { return refusal(404, "TableNotFound") },
+			"TABLE": func() *http.Response { return refusal(403, "AuthorizationPermissionMismatch") },
 		}, tablestore.Refusal{Status: 403, Code: "AuthorizationPermissionMismatch"}, "az storage table create --name feedscale --account-name shop "},
 		{"rows may not be read", map[string]func() *http.Response{
-			"PUT": noContent, "GET": func() *http.Response { return refusal(403, "AuthorizationFailure") },
+			"GET": func() *http.Response { return refusal(403, "AuthorizationFailure") },
 		}, tablestore.Refusal{Status: 403, Code: "AuthorizationFailure"}, "az storage account network-rule add --resource-group RESOURCE_GROUP --account-name shop "},
 		{"rows may not be deleted", map[string]func() *http.Response{
-			"PUT": noContent, "GET": func() *http.Response { return rows() }, "DELETE": func() *http.Response { return refusal(403, "AuthorizationFailure") },
+			"GET": none, "POST": noContent, "DELETE": func() *http.Response { return refusal(403, "AuthorizationFailure") },
 		}, tablestore.Refusal{Status: 403, Code: "AuthorizationFailure"}, "az storage account network-rule add --resource-group RESOURCE_GROUP --account-name shop "},
 		{"another probe was faster in deleting", map[string]func() *http.Response{
-			"PUT": noContent, "GET": func() *http.Response { return rows() }, "DELETE": func() *http.Response { return refusal(404, "ResourceNotFound") },
+			"GET": none, "POST": noContent, "DELETE": func() *http.Response { return refusal(404, "ResourceNotFound") },
 		}, tablestore.Refusal{}, ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			store := openThrough(t, keyed, func(request *http.Request) (*http.Response, error) { return c.answers[request.Method](), nil })
-			_, err := store.Probe(t.Context())
+			store := openThrough(t, keyed, func(request *http.Request) (*http.Response, error) {
+				if strings.HasSuffix(request.URL.Path, "/Tables") {
+					return c.answers["TABLE"](), nil
+				}
+				return c.answers[request.Method](), nil
+			})
+			err := state.Probe(t.Context(), store)
 			if c.command == "" {
 				if err != nil {
 					t.Error(err)
@@ -93,7 +100,7 @@ func TestAProbeThatIsNotAnsweredIsNoRefusal(t *testing.T) {
 	store := openThrough(t, "TableEndpoint=https://shop.table.core.windows.net;SharedAccessSignature=sv=1&sig="+secretSignature, func(request *http.Request) (*http.Response, error) {
 		return nil, broken(request, &net.OpError{Op: "dial", Err: errors.New("connection refused")})
 	})
-	_, err := store.Probe(t.Context())
+	err := state.Probe(t.Context(), store)
 	if err == nil || errors.As(err, new(*tablestore.Refusal)) || showsSecret(err) {
 		t.Errorf("got %v, want an error that is no refusal and shows no secret", err)
 	}

@@ -50,7 +50,7 @@ func stateProperties(s state.State) (map[string]any, error) {
 		properties["desiredReplicas"] = aztables.EDMInt64(s.Decision.Replicas)
 	}
 
-	encoded, err := state.Encode(s, maxStringUnits, maxChunks*maxChunkBytes)
+	encoded, err := state.Encode(s, maxStringUnits)
 	if err != nil {
 		return nil, err
 	}
