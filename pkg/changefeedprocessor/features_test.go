@@ -441,38 +441,6 @@ func TestAllVersionsAndDeletes(t *testing.T) {
 	}
 }
 
-func TestAWatchNeedsNoLeaseContainer(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, 2)
-	s.write(20)
-	line := s.Line()
-	monitored, _, o := s.options("", line)
-	h := s.run(monitored, changefeedprocessor.Container{}, o, line)
-	testworld.Eventually(t, "all is handled", s.handledAll)
-	children := s.split("0")
-	s.write(20)
-	testworld.Eventually(t, "all is handled after a split", s.handledAll)
-	s.merge(children[0], children[1])
-	s.write(20)
-	testworld.Eventually(t, "all is handled after a merge", s.handledAll)
-	s.stopAll(h)
-	states, err := h.Estimate(t.Context())
-	if err != nil || len(states) != 3 || *states[0].Lag != 0 {
-		t.Errorf("got %+v, %v, want three leases without a lag", states, err)
-	}
-	s.write(10)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- h.Run(ctx) }() // goes on
-	testworld.Eventually(t, "all is handled by a second Run", s.handledAll)
-	stop()
-	testworld.Must(t, <-ended)
-	s.checkOnce()
-	if n := len(s.documents()); n != 0 {
-		t.Errorf("%d documents in the lease container", n)
-	}
-}
-
 // TestHostsShareLeasesOfEverySDK has hosts that find leases of one format go on in it, through a split and,
 // where the format can follow it, a merge.
 func TestHostsShareLeasesOfEverySDK(t *testing.T) {

@@ -219,12 +219,8 @@ func check(monitored, leases Container, o Options) error {
 		mistake(c.ID == "", "the %s has no ID", what)
 	}
 	container(monitored, "monitored container")
-	inMemory := leases == Container{}
-	if !inMemory {
-		container(leases, "lease container")
-		mistake(o.Instance == "", "Options.Instance is empty: give each host a name of its own, such as its host name")
-	}
-	mistake(inMemory && o.Format != DotNet, "Options.Format says whose leases are written, and there is no lease container")
+	container(leases, "lease container")
+	mistake(o.Instance == "", "Options.Instance is empty: give each host a name of its own, such as its host name")
 	odd := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 	mistake(len(o.Instance) > maxInstance || strings.ContainsFunc(o.Instance, odd), "Options.Instance is longer than %d bytes, or has characters that cannot be seen", maxInstance)
 	mistake(strings.ContainsAny(o.Name, `/\?#`), `Options.Name %q has a character that the id of a document must not have: one of / \ ? #`, o.Name)
