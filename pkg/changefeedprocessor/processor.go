@@ -60,8 +60,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	return h.run(ctx)
 }
 
-// open looks at the containers, and finds the format of the leases that exist, or takes that of the options if
-// there are none. It writes nothing.
+// open looks at the containers and the leases that exist. It writes nothing.
 func (p *Processor) open(ctx context.Context) (*host, error) {
 	var learned *route
 	container, described, err := p.monitored.open(context.WithValue(ctx, markKey{}, &learned), "container")
@@ -92,7 +91,7 @@ func (p *Processor) open(ctx context.Context) (*host, error) {
 	}, nil
 }
 
-// findLeases finds the format and the prefix of the leases that exist.
+// findLeases finds the format and the prefix of the leases that exist. If there are none, .NET's are made.
 func (p *Processor) findLeases(ctx context.Context, s *leases) error {
 	endpoint, err := url.Parse(p.monitored.Client.Endpoint())
 	if err != nil {
@@ -105,9 +104,12 @@ func (p *Processor) findLeases(ctx context.Context, s *leases) error {
 	if err != nil {
 		return err
 	}
-	found := map[changefeed.Format]string{} // prefixes
+	own, found := "", map[changefeed.Format]string{} // prefixes
 	for _, prefix := range prefixes {
 		s.Prefix = strings.TrimSuffix(prefix.Text, "..")
+		if prefix.Family == changefeed.FamilyAny {
+			own = s.Prefix // .NET's, with the host in lower case, is the last of them
+		}
 		all, _, err := s.all(ctx)
 		if err != nil {
 			return err
@@ -126,7 +128,7 @@ func (p *Processor) findLeases(ctx context.Context, s *leases) error {
 			}
 		}
 	}
-	s.Prefix = changefeed.SchemePrefix(s.Format, prefixes)
+	s.Prefix = own
 	for format, prefix := range found {
 		s.Format, s.Prefix = format, prefix
 	}
@@ -210,8 +212,7 @@ func (h *host) balance(first bool) {
 			h.take(l)
 		}
 	}
-	rule := balance{host: h.Instance, expiration: h.ExpirationInterval, min: h.MinLeases, max: h.MaxLeases}
-	wanted, stealing := rule.take(all, time.Now())
+	wanted, stealing := share(h.Instance, all, time.Now(), h.ExpirationInterval)
 	for _, l := range wanted {
 		if stealing && first || h.take(l) && stealing {
 			return
