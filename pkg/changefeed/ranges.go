@@ -102,7 +102,9 @@ type Share struct {
 	Keys Range
 }
 
-func (s Share) String() string { return fmt.Sprintf("%q to %q of range %s", s.Keys.Min, s.Keys.Max, s.Of.ID) }
+func (s Share) String() string {
+	return fmt.Sprintf("%q to %q of range %s", s.Keys.Min, s.Keys.Max, s.Of.ID)
+}
 
 // Part returns the keys that a read of the share names beside the id of its range; zero if the share
 // is all of the range.
