@@ -157,7 +157,6 @@ func (r *pageReader) member(of place, name []byte) place {
 	versions := r.mode == FullFidelity
 	is := func(text string) bool { return strings.EqualFold(string(name), text) }
 	switch {
-	case of == elsewhere:
 	case of == inPage && string(name) == "Documents":
 		return inDocuments
 	case of == inPage && string(name) == "_count":
@@ -168,8 +167,9 @@ func (r *pageReader) member(of place, name []byte) place {
 		return asLSN
 	case of == inDocument && !versions && is("_ts"), of == inMetadata && is("crts"):
 		return asWritten
+	default:
+		return elsewhere
 	}
-	return elsewhere
 }
 
 // elements reads what follows an opening bracket. element reads each part, which begins with b.

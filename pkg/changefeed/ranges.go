@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -99,6 +100,10 @@ func (rs Ranges) Find(id string) (r PartitionKeyRange, ok bool) {
 type Share struct {
 	Of   PartitionKeyRange
 	Keys Range
+}
+
+func (s Share) String() string {
+	return fmt.Sprintf("%q to %q of range %s", s.Keys.Min, s.Keys.Max, s.Of.ID)
 }
 
 // Part returns the keys that a read of the share names beside the id of its range; zero if the share

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 )
 
@@ -156,17 +155,6 @@ func (s Scheme) Bound(l *Record, ranges Ranges) {
 		l.Bounds = new(r.Span())
 		l.set("FeedRange", rangeJSON{*l.Bounds})
 	}
-}
-
-// SchemePrefix is what the ids of a format's new leases begin with, without the dots: .NET has the host
-// in lower case, and Java's PK leases have names in place of RIDs. prefixes are those of the identity.
-func SchemePrefix(format Format, prefixes []Prefix) (prefix string) {
-	for _, p := range prefixes { // as given first, and then in lower case if that differs
-		if (p.Family == FamilyJava) == (format == FormatJavaPK) && (prefix == "" || format == FormatDotNetPK) {
-			prefix = strings.TrimSuffix(p.Text, "..")
-		}
-	}
-	return prefix
 }
 
 // Successors are the leases that replace one after a split or merge (PartitionSynchronizerCore.cs); none

@@ -26,13 +26,10 @@ var (
 )
 
 func schemeOf(format changefeed.Format, mode changefeed.Mode, start changefeed.StartFrom) changefeed.Scheme {
-	prefixes, err := changefeed.Identity{
-		ProcessorName: writer.Name, AccountHost: writer.Host, Database: writer.Database, Container: writer.Container, ContainerRID: writer.ContainerRID,
-	}.Prefixes()
-	if err != nil {
-		panic(err)
-	}
-	return changefeed.Scheme{Format: format, Prefix: changefeed.SchemePrefix(format, prefixes), ContainerRID: writer.ContainerRID, Mode: mode, Start: start}
+	prefix := map[changefeed.Format]string{
+		changefeed.FormatDotNetPK: writer.DotNetPrefix(), changefeed.FormatJavaPK: writer.JavaPKPrefix(), changefeed.FormatJavaEPK: writer.JavaEPKPrefix(),
+	}[format]
+	return changefeed.Scheme{Format: format, Prefix: prefix, ContainerRID: writer.ContainerRID, Mode: mode, Start: start}
 }
 
 // plain is a document with its names and values alone: Java's state is unwrapped.

@@ -21,29 +21,38 @@ type Planned struct {
 // ErrMoved says that a partition key range was split or merged, or is about to be.
 var ErrMoved = errors.New("the partition key range was split or merged, or is about to be")
 
-// Plan says what has to be read to measure leases. Keys for which a newer lease exists are counted with
-// that lease.
+// Plan says what has to be read to measure leases, by the partition key ranges as they are now.
 func Plan(leases []LeaseDocument, ranges Ranges) []*Planned {
 	planned := make([]*Planned, len(leases))
 	for i, d := range leases {
 		planned[i] = &Planned{LeaseDocument: d}
 	}
-	MarkLeftovers(planned, ranges)
+	Locate(planned, ranges, true)
 	for _, p := range planned {
-		if p.Err != nil || p.Leftover {
-			continue
-		}
-		if p.Locate(planned, ranges); len(p.Shares) == 0 && !p.Leftover {
-			p.Err, p.Splitting = fmt.Errorf("no partition key range has keys of lease %s", p.ID), false
-		}
 		p.Readings, p.Errs = make([]Reading, len(p.Shares)), make([]error, len(p.Shares))
 	}
 	return planned
 }
 
-// MarkLeftovers finds the leases that a newer one covers exactly: one of the two is by range id and one by
+// Locate finds the shares of leases. Keys for which a newer lease exists are counted with that lease. A PK-range
+// lease is read where it says unless the ranges are those of now; the .NET SDK routes alike
+// (RequestInvokerHandler.cs).
+func Locate(planned []*Planned, ranges Ranges, now bool) {
+	markLeftovers(planned, ranges)
+	for _, p := range planned {
+		switch {
+		case p.Err != nil || p.Leftover:
+		case p.Range == nil && !now:
+			p.Shares = []Share{{Of: PartitionKeyRange{ID: p.Token}}}
+		default:
+			p.locate(planned, ranges)
+		}
+	}
+}
+
+// markLeftovers finds the leases that a newer one covers exactly: one of the two is by range id and one by
 // bounds. A processor has such pairs while it goes over from PK-range to EPK leases.
-func MarkLeftovers(planned []*Planned, ranges Ranges) {
+func markLeftovers(planned []*Planned, ranges Ranges) {
 	for _, epk := range planned {
 		if epk.Range == nil || epk.Err != nil {
 			continue
@@ -69,13 +78,17 @@ func (l Lease) coversExactly(span Range, ranges Ranges) bool {
 	return l.Bounds != nil && l.Bounds.Equal(span)
 }
 
-// Locate finds the shares of a lease. exists is that of [Ranges.Shares]. If the range is gone, the lease is
-// splitting, and shares whose keys others of all count are left out. It is a leftover if none remains.
-func (p *Planned) Locate(all []*Planned, ranges Ranges) (exists bool) {
+// locate finds the shares of a lease. If its range is gone, the lease is splitting, and shares whose keys others
+// of all count are left out. It is a leftover if none remains.
+func (p *Planned) locate(all []*Planned, ranges Ranges) {
+	var exists bool
 	p.Shares, exists = ranges.Shares(&p.Lease)
-	p.Splitting = !exists
-	if exists || len(p.Shares) == 0 {
-		return exists
+	switch {
+	case exists:
+		return
+	case len(p.Shares) == 0 && p.Range != nil:
+		p.Err = fmt.Errorf("no partition key range has keys from %q to %q", p.Range.Min, p.Range.Max)
+		return
 	}
 	var covered []Range
 	for _, other := range all {
@@ -83,9 +96,9 @@ func (p *Planned) Locate(all []*Planned, ranges Ranges) (exists bool) {
 			covered = append(covered, keys)
 		}
 	}
-	p.Shares = slices.DeleteFunc(p.Shares, func(s Share) bool { return len(s.Keys.Gaps(covered)) == 0 })
-	p.Leftover = len(p.Shares) == 0
-	return false
+	left := slices.DeleteFunc(slices.Clone(p.Shares), func(s Share) bool { return len(s.Keys.Gaps(covered)) == 0 })
+	p.Splitting, p.Leftover = true, len(left) == 0 && len(p.Shares) > 0
+	p.Shares = left
 }
 
 // replaces reports whether a lease replaced another one whose range is gone, and for which keys: a lease

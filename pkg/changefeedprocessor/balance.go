@@ -8,50 +8,39 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// balance is the rule by which a host shares leases with others, as .NET computes it
-// (EqualPartitionsBalancingStrategy.cs).
-type balance struct {
-	host       string        // its name
-	expiration time.Duration // after which a lease that was not renewed is free
-	min, max   int           // leases that the host wants; 0 = no bound
-}
-
-// take says which leases the host should acquire: free ones up to its share, the leases divided by the hosts
-// that own some, rounded up. If none is free, stealing is true: wanted are leases of the host that has most,
-// of which the host should take one. Otherwise two hosts might take from each other for ever.
-func (b balance) take(all []*changefeed.Record, now time.Time) (wanted []*changefeed.Record, stealing bool) {
+// share says which leases a host should acquire, as .NET computes it (EqualPartitionsBalancingStrategy.cs): free
+// ones up to its share, the leases divided by the hosts that own some, rounded up. If none is free, stealing is
+// true: wanted are leases of the host that has most, of which the host should take one. Otherwise two hosts might
+// take from each other for ever.
+func share(host string, all []*changefeed.Record, now time.Time, expiration time.Duration) (wanted []*changefeed.Record, stealing bool) {
 	var free []*changefeed.Record
-	hosts := map[string]int{b.host: 0} // with how many leases each has
+	hosts := map[string]int{host: 0} // with how many leases each has
 	for _, l := range all {
-		if l.Expired(now, b.expiration) {
+		if l.Expired(now, expiration) {
 			free = append(free, l)
 		} else {
 			hosts[l.Owner]++
 		}
 	}
 	target := max(1, (len(all)+len(hosts)-1)/len(hosts))
-	if b.max > 0 {
-		target = min(target, b.max)
-	}
-	target = max(target, b.min)
-	switch needed := target - hosts[b.host]; {
+	switch needed := target - hosts[host]; {
 	case needed <= 0:
 		return nil, false
 	case len(free) > 0:
 		return free[:min(needed, len(free))], false
 	default:
-		return b.victims(all, hosts, target-min(1, needed-1)), true
+		return victims(host, all, hosts, target-min(1, needed-1)), true
 	}
 }
 
 // victims are the leases of the host that has most, if it has more than are spared. .NET takes the first
 // of them. Here the name of this host decides which comes first, so that hosts that look at the same
 // moment seldom want the same one.
-func (b balance) victims(all []*changefeed.Record, hosts map[string]int, spared int) []*changefeed.Record {
-	richest := b.host
-	for host, leases := range hosts {
-		if leases > hosts[richest] || leases == hosts[richest] && host > richest {
-			richest = host
+func victims(host string, all []*changefeed.Record, hosts map[string]int, spared int) []*changefeed.Record {
+	richest := host
+	for other, leases := range hosts {
+		if leases > hosts[richest] || leases == hosts[richest] && other > richest {
+			richest = other
 		}
 	}
 	if hosts[richest] <= spared {
@@ -59,7 +48,7 @@ func (b balance) victims(all []*changefeed.Record, hosts map[string]int, spared 
 	}
 	theirs := slices.DeleteFunc(slices.Clone(all), func(l *changefeed.Record) bool { return l.Owner != richest })
 	name := fnv.New32a()
-	_, _ = name.Write([]byte(b.host)) // never fails
+	_, _ = name.Write([]byte(host)) // never fails
 	at := int(name.Sum32() % uint32(len(theirs)))
 	return slices.Concat(theirs[at:], theirs[:at])
 }

@@ -17,23 +17,19 @@ func TestAHostTakesItsShare(t *testing.T) {
 		name   string
 		owners []string // of leases 0, 1, ...: "" is nobody, and a name with a ! has not renewed in time
 		want   []string // taken by host a
-
-		least, most int // MinLeases, MaxLeases
 	}{
-		{"nothing where there are no leases", nil, nil, 0, 0},
-		{"everything where it is alone", []string{"", "", ""}, []string{"0", "1", "2"}, 0, 0},
-		{"what an owner that died has not renewed", []string{"b!", "b!"}, []string{"0", "1"}, 0, 0},
-		{"what itself has not renewed in time", []string{"a!", "a"}, []string{"0"}, 0, 0},
-		{"half of the free leases beside another host", []string{"b", "", "", ""}, []string{"1", "2"}, 0, 0},
-		{"the share rounded up", []string{"b", "b", "", "", ""}, []string{"2", "3", "4"}, 0, 0},
-		{"nothing where it has its share", []string{"a", "a", "b", ""}, nil, 0, 0},
-		{"one lease of the host that has most, where none is free", []string{"b", "c", "c", "c", "b", "c"}, []string{"1"}, 0, 0},
-		{"nothing from a host that has no more than its share", []string{"b", "c"}, nil, 0, 0},
-		{"nothing where that would only turn the tables", []string{"a", "b", "b"}, nil, 0, 0},
-		{"one, by its own name, where another host has two more", []string{"a", "b", "b", "b"}, []string{"2"}, 0, 0},
-		{"one at a time of a host that has everything", []string{"b", "b", "b", "b"}, []string{"0"}, 0, 0},
-		{"no more than it may have", []string{"", "", ""}, []string{"0", "1"}, 0, 2},
-		{"as many as it has to have", []string{"b", "a", "", ""}, []string{"2", "3"}, 3, 0},
+		{"nothing where there are no leases", nil, nil},
+		{"everything where it is alone", []string{"", "", ""}, []string{"0", "1", "2"}},
+		{"what an owner that died has not renewed", []string{"b!", "b!"}, []string{"0", "1"}},
+		{"what itself has not renewed in time", []string{"a!", "a"}, []string{"0"}},
+		{"half of the free leases beside another host", []string{"b", "", "", ""}, []string{"1", "2"}},
+		{"the share rounded up", []string{"b", "b", "", "", ""}, []string{"2", "3", "4"}},
+		{"nothing where it has its share", []string{"a", "a", "b", ""}, nil},
+		{"one lease of the host that has most, where none is free", []string{"b", "c", "c", "c", "b", "c"}, []string{"1"}},
+		{"nothing from a host that has no more than its share", []string{"b", "c"}, nil},
+		{"nothing where that would only turn the tables", []string{"a", "b", "b"}, nil},
+		{"one, by its own name, where another host has two more", []string{"a", "b", "b", "b"}, []string{"2"}},
+		{"one at a time of a host that has everything", []string{"b", "b", "b", "b"}, []string{"0"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -46,7 +42,7 @@ func TestAHostTakesItsShare(t *testing.T) {
 				}
 			}
 			var got []string
-			wanted, stealing := balance{host: "a", expiration: expiration, min: c.least, max: c.most}.take(all, now)
+			wanted, stealing := share("a", all, now, expiration)
 			if stealing {
 				wanted = wanted[:min(1, len(wanted))]
 			}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -14,9 +13,8 @@ import (
 // (BootstrapperCore.cs).
 const lockTime = 30 * time.Second
 
-// start sees to it that there are leases. Without the marker that there are, or with
-// Options.CreateMissing, one host creates those of all keys that none covers, and the others wait for it
-// (BootstrapperCore.cs).
+// start sees to it that there are leases. Without the marker that there are, one host creates those of all keys
+// that none covers, and the others wait for it (BootstrapperCore.cs).
 func (h *host) start() (err error) {
 	marker, lock, tag := h.leases.Prefix+".info", h.leases.Prefix+".lock", ""
 	defer func() {
@@ -37,21 +35,19 @@ func (h *host) start() (err error) {
 		if err != nil || len(marked) > 0 && len(missing) == 0 {
 			return err
 		}
-		switch {
-		case len(marked) > 0 && !h.CreateMissing:
-			h.Log.Warn("no lease covers some keys, and nobody processes their changes: set CreateMissing to create leases", "ranges", describe(missing))
+		if len(marked) > 0 {
+			h.Log.Warn("no lease covers some keys, and nobody processes their changes: stop all hosts and delete the marker to have leases created", "marker", marker, "ranges", missing)
 			return nil
-		case tag == "": // what there is under the lock counts
+		}
+		if tag == "" { // what there is under the lock counts
 			if tag, err = h.leases.write(h.working, lock, lock, h.metadata(lock, lockTime), ""); errors.Is(err, errExists) {
 				pause(h.working, h.AcquireInterval*15/13) // 15 s for an interval of 13 s, as in .NET
 			} else if err != nil {
 				return err
 			}
 			continue
-		case len(marked) > 0:
-			h.Log.Warn("leases are created for keys that none covered: what is before the start of the processor is skipped there", "ranges", describe(missing))
 		}
-		if err := h.create(missing); err != nil || len(marked) > 0 {
+		if err := h.create(missing); err != nil {
 			return err
 		}
 		if _, err = h.leases.write(h.life, marker, marker, h.metadata(marker, 0), ""); errors.Is(err, errExists) {
@@ -101,13 +97,4 @@ func (h *host) create(missing []changefeed.Share) error {
 		}
 	}
 	return nil
-}
-
-// describe names keys in one line.
-func describe(missing []changefeed.Share) string {
-	names := make([]string, len(missing))
-	for i, s := range missing {
-		names[i] = fmt.Sprintf("%q to %q of range %s", s.Keys.Min, s.Keys.Max, s.Of.ID)
-	}
-	return strings.Join(names, ", ")
 }

@@ -33,19 +33,18 @@ var ErrUncheckpointed = errors.New("the lease has no checkpoint, and its process
 // Estimate measures the lag of every lease of the processor, whichever hosts run: the numbers are those of
 // feedscale's first poll (docs/lag.md). It writes nothing, and may be called while Run runs and without
 // it. No lease at all gives no state: then no host has run yet. The error says that nothing could be
-// measured, or that SDKs of two families keep leases at the same time; [LeaseState] has the errors of
-// single leases.
+// measured, or why Run refuses these containers or leases; [LeaseState] has the errors of single leases.
 //
 // One request is made for each lease, besides those for the leases and the partition key ranges.
 func (p *Processor) Estimate(ctx context.Context) ([]LeaseState, error) {
 	var planned []*changefeed.Planned
-	h, prefixes, err := p.connect(ctx)
+	h, err := p.open(ctx)
 	if err == nil {
-		planned, err = h.measure(ctx, prefixes)
+		planned, err = h.measure(ctx)
 	}
 	moved := func(l *changefeed.Planned) bool { return errors.Is(l.Err, changefeed.ErrMoved) }
 	if err == nil && slices.ContainsFunc(planned, moved) { // what was replaced while it was read is read once more
-		planned, err = h.measure(ctx, prefixes)
+		planned, err = h.measure(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("changefeedprocessor: estimating %q on %s: %w", p.options.Name, p.monitored, err)
@@ -67,20 +66,18 @@ func (p *Processor) Estimate(ctx context.Context) ([]LeaseState, error) {
 }
 
 // measure reads the leases and what is pending for each.
-func (h *host) measure(ctx context.Context, prefixes []changefeed.Prefix) ([]*changefeed.Planned, error) {
-	var documents []changefeed.LeaseDocument
-	for _, prefix := range prefixes {
-		texts, err := h.leases.list(ctx, prefix.Text)
-		if err != nil {
-			return nil, err
-		}
-		for _, text := range texts {
-			l, err := changefeed.ParseLease(text)
-			l.LimitTime(time.Now())
-			documents = append(documents, changefeed.LeaseDocument{Lease: l, Err: err})
-		}
+func (h *host) measure(ctx context.Context) ([]*changefeed.Planned, error) {
+	prefix := changefeed.Prefix{Text: h.leases.Prefix + ".."}
+	texts, err := h.leases.list(ctx, prefix.Text)
+	if err != nil {
+		return nil, err
 	}
-	selected, err := changefeed.Sorted(documents).Select(prefixes, changefeed.FamilyAny)
+	documents := make([]changefeed.LeaseDocument, len(texts))
+	for i, text := range texts {
+		documents[i].Lease, documents[i].Err = changefeed.ParseLease(text)
+		documents[i].LimitTime(time.Now())
+	}
+	selected, err := changefeed.Sorted(documents).Select([]changefeed.Prefix{prefix}, changefeed.FamilyAny)
 	if err != nil || len(selected) == 0 {
 		return nil, err
 	}

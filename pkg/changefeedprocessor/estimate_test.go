@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,8 +138,8 @@ func TestAnEstimateOfLeasesOfTwoSDKsIsAnError(t *testing.T) {
 	monitored, leases, o := s.options("nobody", s.Line())
 	p, err := changefeedprocessor.New(monitored, leases, o)
 	testworld.Must(t, err)
-	if states, err := p.Estimate(t.Context()); !errors.Is(err, changefeed.ErrMixed) {
-		t.Errorf("got %v, %v, want ErrMixed", states, err)
+	if states, err := p.Estimate(t.Context()); err == nil || !strings.Contains(err.Error(), "leases of this processor in 2 formats") {
+		t.Errorf("got %v, %v, want an error that says so", states, err)
 	}
 }
 

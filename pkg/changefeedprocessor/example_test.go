@@ -93,36 +93,6 @@ func Example() {
 	// lease 0 is 0 behind
 }
 
-// A single process follows a container without a lease container, such as a cache does.
-func ExampleNew_watch() {
-	connection, end := account()
-	defer end()
-	client, err := azcosmos.NewClientFromConnectionString(connection, changefeedprocessor.ClientOptions(nil))
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	p, err := changefeedprocessor.New(
-		changefeedprocessor.Container{Client: client, Database: "shop", ID: "orders"},
-		changefeedprocessor.Container{},
-		changefeedprocessor.Options{
-			FromBeginning: true,
-			Handle: func(_ context.Context, b changefeedprocessor.Batch) error {
-				fmt.Println(len(b.Items), "changes")
-				stop()
-				return nil
-			},
-		})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := p.Run(ctx); err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// 3 changes
-}
-
 // A host checkpoints when it has written what it made of several batches.
 func ExampleBatch_Checkpoint() {
 	connection, end := account()

@@ -49,14 +49,14 @@ func (l *warnings) has(text string) bool {
 func TestAllMistakesInTheOptionsComeAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := changefeedprocessor.New(changefeedprocessor.Container{}, changefeedprocessor.Container{Database: "shop"}, changefeedprocessor.Options{
-		Name: "a/b", FromBeginning: true, StartTime: time.Now(), MaxItems: -1, MinLeases: 3, MaxLeases: 2, Drain: -1,
-		Mode: changefeedprocessor.AllVersionsAndDeletes, Format: 7, RenewInterval: time.Hour,
+		Name: "a/b", FromBeginning: true, StartTime: time.Now(), MaxItems: -1, Drain: -1,
+		Mode: changefeedprocessor.AllVersionsAndDeletes, RenewInterval: time.Hour,
 	})
 	said := fmt.Sprint(err)
 	for _, want := range []string{
 		"monitored container has no Client", "monitored container has no Database", "monitored container has no ID",
-		"lease container has no Client", "lease container has no ID", "Instance is empty", "Name \"a/b\"", "Handle is missing", "Format 7",
-		"both set", "not from the beginning", "MaxItems is negative", "Drain is negative", "MinLeases 3 is above", "RenewInterval 1h0m0s must be below",
+		"lease container has no Client", "lease container has no ID", "Instance is empty", "Name \"a/b\"", "Handle is missing",
+		"both set", "not from the beginning", "MaxItems is negative", "Drain is negative", "RenewInterval 1h0m0s must be below",
 	} {
 		_, rest, found := strings.Cut(said, want)
 		if !found {
@@ -370,21 +370,27 @@ func TestAStartTimeIsSentBesideAContinuation(t *testing.T) {
 func TestKeysThatNoLeaseCovers(t *testing.T) {
 	t.Parallel()
 	for _, create := range []bool{false, true} {
-		t.Run(fmt.Sprint("created: ", create), func(t *testing.T) {
+		t.Run(fmt.Sprint("the marker is deleted: ", create), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, 3, func(t *testing.T, s *shop) {
 				s.create()
 				id := s.leases()["1"].ID
-				testworld.Must(t, s.Account.Delete(testworld.Database, testworld.Leases, id, id))
+				lost := []string{id}
+				if create {
+					lost = append(lost, strings.TrimSuffix(id, "..1")+".info")
+				}
+				for _, id := range lost {
+					testworld.Must(t, s.Account.Delete(testworld.Database, testworld.Leases, id, id))
+				}
 				s.write(30)
 				var l warnings
-				s.host("host-1", func(o *changefeedprocessor.Options) { o.Log, o.CreateMissing = slog.New(&l), create })
+				s.host("host-1", func(o *changefeedprocessor.Options) { o.Log = slog.New(&l) })
 				pass(20 * time.Second)
 				if _, made := s.leases()["1"]; made != create {
 					t.Errorf("got leases %q", s.tokens())
 				}
-				if len(l.lines) != 1 || !l.has("of range 1") {
-					t.Errorf("logged %q, want one warning that names the range", l.lines)
+				if warned := len(l.lines) == 1 && l.has("of range 1]"); warned == create {
+					t.Errorf("logged %q, want one warning that names the range unless leases are created", l.lines)
 				}
 				if all := s.count() == 30; all != create {
 					t.Errorf("%d changes were handled", s.count())
@@ -441,56 +447,32 @@ func TestAllVersionsAndDeletes(t *testing.T) {
 	}
 }
 
-func TestAWatchNeedsNoLeaseContainer(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, 2)
-	s.write(20)
-	line := s.Line()
-	monitored, _, o := s.options("", line)
-	h := s.run(monitored, changefeedprocessor.Container{}, o, line)
-	testworld.Eventually(t, "all is handled", s.handledAll)
-	children := s.split("0")
-	s.write(20)
-	testworld.Eventually(t, "all is handled after a split", s.handledAll)
-	s.merge(children[0], children[1])
-	s.write(20)
-	testworld.Eventually(t, "all is handled after a merge", s.handledAll)
-	s.stopAll(h)
-	states, err := h.Estimate(t.Context())
-	if err != nil || len(states) != 3 || *states[0].Lag != 0 {
-		t.Errorf("got %+v, %v, want three leases without a lag", states, err)
-	}
-	s.write(10)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- h.Run(ctx) }() // goes on
-	testworld.Eventually(t, "all is handled by a second Run", s.handledAll)
-	stop()
-	testworld.Must(t, <-ended)
-	s.checkOnce()
-	if n := len(s.documents()); n != 0 {
-		t.Errorf("%d documents in the lease container", n)
-	}
-}
-
 // TestHostsShareLeasesOfEverySDK has hosts that find leases of one format go on in it, through a split and,
 // where the format can follow it, a merge.
 func TestHostsShareLeasesOfEverySDK(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		rule   string
-		format changefeedprocessor.Format
+		first  func(leasefake.Processor, leasefake.Range) map[string]any
 		merges bool
 		prefix func(leasefake.Processor) string
 	}{
-		{".NET", changefeedprocessor.DotNet, true, leasefake.Processor.DotNetPrefix},
-		{"Java PK", changefeedprocessor.JavaPK, false, leasefake.Processor.JavaPKPrefix},
-		{"Java EPK", changefeedprocessor.JavaEPK, true, leasefake.Processor.JavaEPKPrefix},
+		{".NET", func(p leasefake.Processor, span leasefake.Range) map[string]any {
+			return p.DotNetPK("0", span, leasefake.Fields{})
+		}, true, leasefake.Processor.DotNetPrefix},
+		{"Java PK", func(p leasefake.Processor, _ leasefake.Range) map[string]any {
+			return p.JavaPK("0", leasefake.Fields{Created: time.Now()})
+		}, false, leasefake.Processor.JavaPKPrefix},
+		{"Java EPK", func(p leasefake.Processor, span leasefake.Range) map[string]any {
+			return p.JavaEPK(span, leasefake.FromBeginning(), leasefake.Fields{Created: time.Now()})
+		}, true, leasefake.Processor.JavaEPKPrefix},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, 3)
-			first := s.host("host-1", func(o *changefeedprocessor.Options) { o.Format = c.format })
+			of := s.LeasesOf("projection", "127.0.0.1", "orders")
+			s.Put(testworld.Leases, c.first(of, leasefake.Range(watch(s).span("0"))))
+			first := s.host("host-1", nil) // creates the others
 			s.write(30)
 			testworld.Eventually(t, "the leases are there", func() bool { return s.owners()["host-1"] == 3 })
 			second := s.host("host-2", nil) // finds the format
@@ -506,7 +488,7 @@ func TestHostsShareLeasesOfEverySDK(t *testing.T) {
 			}
 			s.stopAll(first, second)
 			s.estimate(nil, watch(s).processor.StartFrom)
-			prefix := c.prefix(s.LeasesOf("projection", "127.0.0.1", "orders"))
+			prefix := c.prefix(of)
 			for id := range s.documents() {
 				if !strings.HasPrefix(id, prefix+".") {
 					t.Errorf("got id %s, want prefix %s", id, prefix)

@@ -98,8 +98,6 @@ type ItemError struct {
 	Index int    // in [Batch.Items]
 	ID    string // of the document; "" if the item has none
 	Err   error
-
-	decoding bool // by Of, before the handler did anything
 }
 
 func (e *ItemError) Error() string {
@@ -130,7 +128,7 @@ func Of[T any](handle func(ctx context.Context, b Batch, documents []T) error) H
 			}
 			if err != nil {
 				_, id, _ := decode(item, b.Mode)
-				return &ItemError{Index: i, ID: id, Err: err, decoding: true}
+				return &ItemError{Index: i, ID: id, Err: err}
 			}
 		}
 		return handle(ctx, b, documents)
@@ -193,9 +191,8 @@ func (p *partition) try(b Batch, again bool) error {
 	delay := p.RetryDelay
 	for retry := 0; ; retry++ {
 		err := p.call(b)
-		item, named := errors.AsType[*ItemError](err)
-		decided := named && item.decoding && p.Poison != nil
-		if err == nil || p.holding.Err() != nil || !again || retry == p.Retries || decided {
+		_, decided := errors.AsType[*ItemError](err)
+		if err == nil || p.holding.Err() != nil || !again || retry == p.Retries || decided && p.Poison != nil {
 			return err
 		}
 		p.failed(p.token, fmt.Errorf("handling changes of lease %s, call %d: %w", p.token, retry+1, err))

@@ -53,16 +53,6 @@ const (
 	AllVersionsAndDeletes
 )
 
-// Format is whose lease documents are written into a lease container that has none.
-type Format int
-
-// The formats. A lease container that has leases of this processor keeps their format.
-const (
-	DotNet  Format = iota // version 3 of the .NET SDK, which Functions triggers use, too
-	JavaPK                // Java's ChangeFeedProcessorBuilder.handleChanges
-	JavaEPK               // Java's handleLatestVersionChanges and handleAllVersionsAndDeletesChanges
-)
-
 // Handler processes a batch. Its context ends when this host lost the lease or [Processor.Run] is to
 // end. Return nil after everything in the batch is done. An error, or a panic, has the same batch come
 // again: see Options.Retries and Options.Poison.
@@ -70,7 +60,7 @@ type Handler func(ctx context.Context, b Batch) error
 
 // Options describe one host of a processor. Name, Instance and Handle are needed; the zero value of
 // every other field is .NET's default (ChangeFeedProcessorOptions.cs and ChangeFeedLeaseOptions.cs of
-// Azure/azure-cosmos-dotnet-v3), or no limit.
+// Azure/azure-cosmos-dotnet-v3).
 type Options struct {
 	// Name is the same for all hosts that share the work: .NET's processorName, Java's leasePrefix, a
 	// Functions trigger's LeaseContainerPrefix. It may be empty, as Functions triggers have it.
@@ -84,19 +74,14 @@ type Options struct {
 	Mode          Mode      // which change feed is read; default LatestVersion
 	FromBeginning bool      // a lease without a checkpoint is read from the first change on; default: from now
 	StartTime     time.Time // a lease without a checkpoint is read from this time on, in whole seconds
-	Format        Format    // whose lease documents an empty lease container gets; default DotNet
-	// CreateMissing creates leases for keys that no lease covers, from the start option. By default such a
-	// hole is a warning in the log.
-	CreateMissing bool
 
 	// MaxItems is how many changes a page has at most; default 100. One transaction is never parted, so a
 	// page may have more.
-	MaxItems             int
-	MaxConcurrency       int           // how many pages this host holds at once; default 64
-	MinLeases, MaxLeases int           // bounds of how many leases this host wants; default 0, no bound
-	PollInterval         time.Duration // between reads of a feed that has nothing new; default 5 s
-	AcquireInterval      time.Duration // between looks for leases to take; default 13 s
-	RenewInterval        time.Duration // between renewals of an owned lease; default 17 s
+	MaxItems        int
+	MaxConcurrency  int           // how many pages this host holds at once; default 64
+	PollInterval    time.Duration // between reads of a feed that has nothing new; default 5 s
+	AcquireInterval time.Duration // between looks for leases to take; default 13 s
+	RenewInterval   time.Duration // between renewals of an owned lease; default 17 s
 	// ExpirationInterval is the time after which other hosts take a lease that was not renewed; default
 	// 60 s. All hosts of a processor must agree on it.
 	ExpirationInterval time.Duration
@@ -189,10 +174,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// scheme is how pkg/changefeed names Format, Mode and the start.
+// scheme is how leases are written where there are none: as .NET does.
 func (o Options) scheme() changefeed.Scheme {
-	formats := [...]changefeed.Format{changefeed.FormatDotNetPK, changefeed.FormatJavaPK, changefeed.FormatJavaEPK}
-	s := changefeed.Scheme{Format: formats[o.Format], Start: changefeed.StartFrom{Beginning: o.FromBeginning}}
+	s := changefeed.Scheme{Format: changefeed.FormatDotNetPK, Start: changefeed.StartFrom{Beginning: o.FromBeginning}}
 	if !o.StartTime.IsZero() {
 		s.Start = changefeed.StartAt(o.StartTime)
 	}
@@ -219,33 +203,25 @@ func check(monitored, leases Container, o Options) error {
 		mistake(c.ID == "", "the %s has no ID", what)
 	}
 	container(monitored, "monitored container")
-	inMemory := leases == Container{}
-	if !inMemory {
-		container(leases, "lease container")
-		mistake(o.Instance == "", "Options.Instance is empty: give each host a name of its own, such as its host name")
-	}
-	mistake(inMemory && o.Format != DotNet, "Options.Format says whose leases are written, and there is no lease container")
+	container(leases, "lease container")
+	mistake(o.Instance == "", "Options.Instance is empty: give each host a name of its own, such as its host name")
 	odd := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 	mistake(len(o.Instance) > maxInstance || strings.ContainsFunc(o.Instance, odd), "Options.Instance is longer than %d bytes, or has characters that cannot be seen", maxInstance)
 	mistake(strings.ContainsAny(o.Name, `/\?#`), `Options.Name %q has a character that the id of a document must not have: one of / \ ? #`, o.Name)
 	mistake(o.Handle == nil, "Options.Handle is missing")
 	mistake(o.Mode < LatestVersion || o.Mode > AllVersionsAndDeletes, "Options.Mode %d is not a mode", o.Mode)
-	mistake(o.Format < DotNet || o.Format > JavaEPK, "Options.Format %d is not a format", o.Format)
 	mistake(o.FromBeginning && !o.StartTime.IsZero(), "Options.FromBeginning and Options.StartTime are both set")
-	versions := o.Mode == AllVersionsAndDeletes
-	mistake(versions && (o.FromBeginning || !o.StartTime.IsZero()), "all versions and deletes can be read from now or from a checkpoint, and not from the beginning or a time")
-	mistake(versions && o.Format == JavaPK, "Java's PK leases know the latest version only: use JavaEPK for all versions and deletes")
+	mistake(o.Mode == AllVersionsAndDeletes && (o.FromBeginning || !o.StartTime.IsZero()), "all versions and deletes can be read from now or from a checkpoint, and not from the beginning or a time")
 	for _, option := range []struct {
 		name     string
 		negative bool
 	}{
-		{"MaxItems", o.MaxItems < 0}, {"MaxConcurrency", o.MaxConcurrency < 0}, {"MinLeases", o.MinLeases < 0}, {"MaxLeases", o.MaxLeases < 0},
+		{"MaxItems", o.MaxItems < 0}, {"MaxConcurrency", o.MaxConcurrency < 0},
 		{"PollInterval", o.PollInterval < 0}, {"AcquireInterval", o.AcquireInterval < 0}, {"RenewInterval", o.RenewInterval < 0},
 		{"ExpirationInterval", o.ExpirationInterval < 0}, {"Drain", o.Drain < 0}, {"RetryDelay", o.RetryDelay < 0},
 	} {
 		mistake(option.negative, "Options.%s is negative", option.name)
 	}
-	mistake(o.MaxLeases > 0 && o.MinLeases > o.MaxLeases, "Options.MinLeases %d is above MaxLeases %d", o.MinLeases, o.MaxLeases)
 	set := o.withDefaults()
 	mistake(set.RenewInterval >= set.ExpirationInterval, "Options.RenewInterval %s must be below ExpirationInterval %s, or leases expire while they are in use", set.RenewInterval, set.ExpirationInterval)
 	return errors.Join(mistakes...)

@@ -19,27 +19,16 @@ import (
 type Processor struct {
 	monitored, leases Container
 	options           Options
-	memory            *memoryStore // of a processor without a lease container; else nil
 	running           atomic.Bool
 }
 
 // New describes a host of the processor that handles the changes of monitored and keeps its leases in
 // leases. It makes no request. The error joins every mistake in the options.
-//
-// The zero Container for leases keeps them in memory: for a single process that follows a container,
-// such as an informer or a cache. A later Run of the same Processor goes on where the last one ended.
 func New(monitored, leases Container, o Options) (*Processor, error) {
 	if err := check(monitored, leases, o); err != nil {
 		return nil, err
 	}
-	p := &Processor{monitored: monitored, leases: leases, options: o.withDefaults()}
-	if leases == (Container{}) {
-		p.memory = &memoryStore{documents: map[string]revision{}}
-		if p.options.Instance == "" {
-			p.options.Instance = "memory"
-		}
-	}
-	return p, nil
+	return &Processor{monitored: monitored, leases: leases, options: o.withDefaults()}, nil
 }
 
 // Run processes changes until ctx ends. Then the contexts of the handlers end, Run waits for them,
@@ -71,59 +60,59 @@ func (p *Processor) Run(ctx context.Context) error {
 	return h.run(ctx)
 }
 
-// connect looks at the containers, and says with which prefixes the ids of leases can begin.
-func (p *Processor) connect(ctx context.Context) (*host, []changefeed.Prefix, error) {
+// open looks at the containers and the leases that exist. It writes nothing.
+func (p *Processor) open(ctx context.Context) (*host, error) {
 	var learned *route
 	container, described, err := p.monitored.open(context.WithValue(ctx, markKey{}, &learned), "container")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if learned == nil {
-		return nil, nil, errors.New("the client of the monitored container was built without changefeedprocessor.ClientOptions")
+		return nil, errors.New("the client of the monitored container was built without changefeedprocessor.ClientOptions")
 	}
-	h := &host{
-		Options: p.options,
-		feed:    &feed{container, learned, p.monitored.String()},
-		leases:  &leases{p.memory, p.options.scheme()},
-		owned:   map[string]bool{},
-		pages:   make(chan struct{}, p.options.MaxConcurrency),
-	}
-	h.leases.ContainerRID = described.ResourceID
-	if p.memory == nil {
-		container, described, err := p.leases.open(ctx, "the lease container")
-		if err != nil {
-			return nil, nil, err
-		}
-		paths := described.PartitionKeyDefinition.Paths
-		h.leases.store, h.leases.Keyed = containerStore{container}, slices.Equal(paths, []string{"/partitionKey"})
-		if !h.leases.Keyed && !slices.Equal(paths, []string{"/id"}) {
-			return nil, nil, fmt.Errorf("the lease container %s is partitioned by %s: it has to be /id or /partitionKey", p.leases, strings.Join(paths, ", "))
-		}
-	}
-	endpoint, err := url.Parse(p.monitored.Client.Endpoint())
-	if err != nil {
-		return nil, nil, err
-	}
-	prefixes, err := changefeed.Identity{
-		ProcessorName: p.options.Name, AccountHost: endpoint.Hostname(),
-		Database: p.monitored.Database, Container: p.monitored.ID, ContainerRID: h.leases.ContainerRID,
-	}.Prefixes()
-	return h, prefixes, err
-}
-
-// open connects, and finds the format of the leases that exist, or takes that of the options if there are none.
-// It writes nothing.
-func (p *Processor) open(ctx context.Context) (*host, error) {
-	h, prefixes, err := p.connect(ctx)
+	store, kept, err := p.leases.open(ctx, "the lease container")
 	if err != nil {
 		return nil, err
 	}
-	s, found := h.leases, map[changefeed.Format]string{} // prefixes
+	s, paths := &leases{store, p.options.scheme()}, kept.PartitionKeyDefinition.Paths
+	s.ContainerRID, s.Keyed = described.ResourceID, slices.Equal(paths, []string{"/partitionKey"})
+	if !s.Keyed && !slices.Equal(paths, []string{"/id"}) {
+		return nil, fmt.Errorf("the lease container %s is partitioned by %s: it has to be /id or /partitionKey", p.leases, strings.Join(paths, ", "))
+	}
+	if err := p.findLeases(ctx, s); err != nil {
+		return nil, err
+	}
+	return &host{
+		Options: p.options,
+		feed:    &feed{container, learned, p.monitored.String()},
+		leases:  s,
+		owned:   map[string]bool{},
+		pages:   make(chan struct{}, p.options.MaxConcurrency),
+	}, nil
+}
+
+// findLeases finds the format and the prefix of the leases that exist. If there are none, .NET's are made.
+func (p *Processor) findLeases(ctx context.Context, s *leases) error {
+	endpoint, err := url.Parse(p.monitored.Client.Endpoint())
+	if err != nil {
+		return err
+	}
+	prefixes, err := changefeed.Identity{
+		ProcessorName: p.options.Name, AccountHost: endpoint.Hostname(),
+		Database: p.monitored.Database, Container: p.monitored.ID, ContainerRID: s.ContainerRID,
+	}.Prefixes()
+	if err != nil {
+		return err
+	}
+	own, found := "", map[changefeed.Format]string{} // prefixes
 	for _, prefix := range prefixes {
 		s.Prefix = strings.TrimSuffix(prefix.Text, "..")
+		if prefix.Family == changefeed.FamilyAny {
+			own = s.Prefix // .NET's, with the host in lower case, is the last of them
+		}
 		all, _, err := s.all(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, l := range all {
 			format := l.Format()
@@ -135,21 +124,21 @@ func (p *Processor) open(ctx context.Context) (*host, error) {
 			}
 			said := format == changefeed.FormatDotNetPK || format == changefeed.FormatJavaEPK && l.Continuation != ""
 			if said && l.Mode != s.Mode {
-				return nil, fmt.Errorf("lease %s is of the other mode of the change feed: use another Options.Name, or delete the leases", l.ID)
+				return fmt.Errorf("lease %s is of the other mode of the change feed: use another Options.Name, or delete the leases", l.ID)
 			}
 		}
 	}
-	s.Prefix = changefeed.SchemePrefix(s.Format, prefixes)
+	s.Prefix = own
 	for format, prefix := range found {
 		s.Format, s.Prefix = format, prefix
 	}
 	switch {
 	case len(found) > 1:
-		return nil, fmt.Errorf("the lease container %s has leases of this processor in %d formats, as different SDKs write them: one of them is another processor's, and needs another Options.Name", p.leases, len(found))
+		return fmt.Errorf("the lease container %s has leases of this processor in %d formats, as different SDKs write them: one of them is another processor's, and needs another Options.Name", p.leases, len(found))
 	case s.Format == changefeed.FormatJavaPK && s.Mode == changefeed.FullFidelity:
-		return nil, errors.New("the leases are Java's PK leases, which know the latest version only")
+		return errors.New("the leases are Java's PK leases, which know the latest version only")
 	}
-	return h, nil
+	return nil
 }
 
 // host is a processor that runs.
@@ -223,8 +212,7 @@ func (h *host) balance(first bool) {
 			h.take(l)
 		}
 	}
-	rule := balance{host: h.Instance, expiration: h.ExpirationInterval, min: h.MinLeases, max: h.MaxLeases}
-	wanted, stealing := rule.take(all, time.Now())
+	wanted, stealing := share(h.Instance, all, time.Now(), h.ExpirationInterval)
 	for _, l := range wanted {
 		if stealing && first || h.take(l) && stealing {
 			return

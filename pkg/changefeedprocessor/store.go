@@ -7,9 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -18,27 +16,21 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// store keeps lease documents: in a container or, for a watch, in memory. Its errors wrap those below
-// if they fit.
-type store interface {
-	list(ctx context.Context, prefix string) ([][]byte, error)
-	read(ctx context.Context, key, id string) ([]byte, error)
-	// write creates a document if tag is "", deletes it if document is nil, and otherwise replaces it. It
-	// changes the revision that the tag is of, and no other.
-	write(ctx context.Context, key, id string, document []byte, tag string) (string, error)
-}
-
 var (
 	errMissing = final{errors.New("the document does not exist")}
 	errExists  = final{errors.New("the document exists")}
 	errChanged = final{errors.New("the document was changed by another host")}
 )
 
-// containerStore is a lease container.
-type containerStore struct{ *azcosmos.ContainerClient }
+// leases is what a host does to the leases of its processor, and to the documents beside them.
+type leases struct {
+	container *azcosmos.ContainerClient
+	changefeed.Scheme
+}
 
-func (s containerStore) list(ctx context.Context, prefix string) (documents [][]byte, err error) {
-	pager := s.NewQueryItemsPager("SELECT * FROM c WHERE STARTSWITH(c.id, @prefix)", azcosmos.NewPartitionKey(),
+// list returns the documents whose ids have a prefix.
+func (s *leases) list(ctx context.Context, prefix string) (documents [][]byte, err error) {
+	pager := s.container.NewQueryItemsPager("SELECT * FROM c WHERE STARTSWITH(c.id, @prefix)", azcosmos.NewPartitionKey(),
 		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@prefix", Value: prefix}}})
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -52,17 +44,9 @@ func (s containerStore) list(ctx context.Context, prefix string) (documents [][]
 	return documents, nil
 }
 
-func (s containerStore) read(ctx context.Context, key, id string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	response, err := s.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), id, nil)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", id, known(err))
-	}
-	return response.Value, nil
-}
-
-func (s containerStore) write(ctx context.Context, key, id string, document []byte, tag string) (string, error) {
+// write creates a document if tag is "", deletes it if document is nil, and otherwise replaces it. It
+// changes the revision that the tag is of, and no other.
+func (s *leases) write(ctx context.Context, key, id string, document []byte, tag string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	of, matching := azcosmos.NewPartitionKeyString(key), &azcosmos.ItemOptions{IfMatchEtag: (*azcore.ETag)(&tag)}
@@ -70,11 +54,11 @@ func (s containerStore) write(ctx context.Context, key, id string, document []by
 	var err error
 	switch {
 	case tag == "":
-		response, err = s.CreateItem(ctx, of, document, nil)
+		response, err = s.container.CreateItem(ctx, of, document, nil)
 	case document == nil:
-		response, err = s.DeleteItem(ctx, of, id, matching)
+		response, err = s.container.DeleteItem(ctx, of, id, matching)
 	default:
-		response, err = s.ReplaceItem(ctx, of, id, document, matching)
+		response, err = s.container.ReplaceItem(ctx, of, id, document, matching)
 	}
 	if err != nil {
 		return "", fmt.Errorf("writing %s: %w", id, known(err))
@@ -82,7 +66,7 @@ func (s containerStore) write(ctx context.Context, key, id string, document []by
 	return string(response.ETag), nil
 }
 
-// known is the error of a store that an answer stands for.
+// known is the error that an answer stands for.
 func known(err error) error {
 	switch status, sub := statusOf(err); {
 	case status == http.StatusNotFound && sub != 1002 && sub != 1003: // 1002: no such session yet; 1003: no such container
@@ -94,67 +78,6 @@ func known(err error) error {
 	default:
 		return brief(err)
 	}
-}
-
-// memoryStore keeps leases for one process.
-type memoryStore struct {
-	mu        sync.Mutex
-	written   int
-	documents map[string]revision // by id
-}
-
-// revision is a document as it was written last.
-type revision struct {
-	tag  string
-	text []byte // with its _etag
-}
-
-func (s *memoryStore) list(_ context.Context, prefix string) (documents [][]byte, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, d := range s.documents {
-		if strings.HasPrefix(id, prefix) {
-			documents = append(documents, d.text)
-		}
-	}
-	return documents, nil
-}
-
-func (s *memoryStore) read(_ context.Context, _, id string) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d, exists := s.documents[id]
-	if !exists {
-		return nil, errMissing
-	}
-	return d.text, nil
-}
-
-func (s *memoryStore) write(_ context.Context, _, id string, document []byte, tag string) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch now, exists := s.documents[id]; {
-	case exists && tag == "":
-		return "", errExists
-	case !exists && tag != "":
-		return "", errMissing
-	case now.tag != tag:
-		return "", errChanged
-	}
-	if document == nil {
-		delete(s.documents, id)
-		return "", nil
-	}
-	s.written++
-	tag = strconv.Itoa(s.written)
-	s.documents[id] = revision{tag, slices.Concat([]byte(`{"_etag":"`+tag+`",`), document[1:])} // none is {}
-	return tag, nil
-}
-
-// leases is what a host does to the leases of its processor.
-type leases struct {
-	store
-	changefeed.Scheme
 }
 
 // all returns the leases of the processor, of several with one token the newest: a lease container whose
@@ -194,14 +117,16 @@ func (s *leases) put(ctx context.Context, l *changefeed.Record, remove bool) err
 
 // again reads a lease as it is now.
 func (s *leases) again(ctx context.Context, l *changefeed.Record) (*changefeed.Record, error) {
-	document, err := s.read(ctx, l.Key(), l.ID)
-	if errors.Is(err, errMissing) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	response, err := s.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(l.Key()), l.ID, nil)
+	if err = known(err); errors.Is(err, errMissing) {
 		return nil, ErrLeaseLost
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading %s: %w", l.ID, err)
 	}
-	now, err := changefeed.ReadRecord(document)
+	now, err := changefeed.ReadRecord(response.Value)
 	if err != nil {
 		return nil, final{err}
 	}

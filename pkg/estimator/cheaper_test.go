@@ -153,7 +153,7 @@ func standingStillCostsLittle(t *testing.T, processors ...int) {
 			}{
 				{"caught up, nothing is written", caughtUp, func() {}, manyPartitions},
 				{"caught up, changes are written", func() {}, func() { m.write(1); caughtUp() }, manyPartitions},
-				{"behind, each at a position of its own, nothing moves", apart, func() {}, manyPartitions},
+				{"behind, each at a position of its own, nothing moves", apart, func() {}, manyPartitions * n},
 				{"the same, changes are written", apart, func() { m.write(1) }, manyPartitions * n},
 				{"the same, and positions move", apart, func() { m.write(1); apart() }, manyPartitions * n},
 			} {

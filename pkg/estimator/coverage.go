@@ -57,16 +57,10 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 
 // sameLeases reports whether the leases are those of the last tick.
 func (m *measured) sameLeases() bool {
-	before, leases := slices.Clone(m.lastLag.Leftover), make([]string, len(m.leases))
-	for i := range m.lastLag.Partitions {
-		before = append(before, m.lastLag.Partitions[i].Lease)
+	other := func(l measuredLease) bool {
+		return m.before(&l) == nil && !slices.Contains(m.lastLag.Leftover, l.Token)
 	}
-	for i := range m.leases {
-		leases[i] = m.leases[i].Token
-	}
-	slices.Sort(before)
-	slices.Sort(leases)
-	return slices.Equal(before, leases)
+	return len(m.leases) == len(m.lastLag.Partitions)+len(m.lastLag.Leftover) && !slices.ContainsFunc(m.leases, other)
 }
 
 // coverPolls is how many polls in a row see the same leases until a hole counts, if no marker says that

@@ -181,7 +181,10 @@ func (t *tick) measure(ctx context.Context, unit []*measured) {
 		}
 	}
 	t.readFeeds(ctx, unit)
-	t.lookUpAgain(ctx, those(unit, (*measured).recreated))
+	if recreated := those(unit, (*measured).recreated); len(recreated) > 0 {
+		t.lookUp(ctx, recreated)
+		t.readFeeds(ctx, recreated)
+	}
 	t.followSplits(ctx, unit)
 	t.cover(ctx, unit)
 	t.findBeside(ctx, unit)
@@ -291,7 +294,7 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
-	group := those(processors, func(*measured) bool { return true })
+	group := those(processors, nil)
 	if len(group) == 0 {
 		return
 	}

@@ -55,10 +55,10 @@ func (m *measured) leaseSource() source {
 	return source{m.processor.LeaseAccount, m.processor.LeaseContainer}
 }
 
-// those returns the processors for which nothing has failed and a condition holds.
+// those returns the processors for which nothing has failed and a condition holds; nil is none.
 func those(processors []*measured, holds func(*measured) bool) (some []*measured) {
 	for _, m := range processors {
-		if m.err == nil && holds(m) {
+		if m.err == nil && (holds == nil || holds(m)) {
 			some = append(some, m)
 		}
 	}

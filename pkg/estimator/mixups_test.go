@@ -27,9 +27,9 @@ func TestWhereNoLeaseIsTheProcessorsTheNearestIsNamed(t *testing.T) {
 		{"a processorName that is misspelt", func(p *estimator.Processor) { p.ProcessorName = "orders-projection" }, "did you mean processorName order-projection?"},
 		{"no processorName", func(p *estimator.Processor) { p.ProcessorName = "" }, "did you mean processorName order-projection?"},
 		{"misspelt, and another entry has the right one", func(p *estimator.Processor) { p.ProcessorName, p.NamesInUse = "orders-projection", []string{right} }, ""},
-		{"another container of the database", func(p *estimator.Processor) { p.Container.ID = "payments" }, "are for another container"},
-		{"another host", func(p *estimator.Processor) { p.AccountHost = "other.documents.azure.com" }, "did you mean accountHost acct.documents.azure.com?"},
-		{"a lease container of other processors alone", func(p *estimator.Processor) { p.LeaseContainer.ID = "others" }, `it holds leases of processorName "mailer" at acct.documents.azure.com for another container`},
+		{"another container of the database", func(p *estimator.Processor) { p.Container.ID = "payments" }, `it holds leases whose ids begin with "order-projectionacct.documents.azure.com_`},
+		{"another host", func(p *estimator.Processor) { p.AccountHost = "other.documents.azure.com" }, `, and this processor's begin with "order-projectionother.documents.azure.com_`},
+		{"a lease container of other processors alone", func(p *estimator.Processor) { p.LeaseContainer.ID = "others" }, `it holds leases whose ids begin with "maileracct.documents.azure.com_`},
 		{"a lease container that is empty", func(p *estimator.Processor) { p.LeaseContainer.ID = "empty" }, ""},
 		{"a lease container that does not exist", func(p *estimator.Processor) { p.LeaseContainer.ID = "nowhere" }, ""},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -67,58 +68,41 @@ func (m *measured) deserted() bool {
 }
 
 // nearest says, of a lease container in which no lease is a processor's, what it holds instead: a misspelt
-// name or a wrong container would pass for a processor that never ran. "" = it holds no leases. A
-// processorName that another entry has is not suggested: two cannot read the same leases.
+// name or a wrong container would pass for a processor that never ran. "" = it holds no leases. Leases for
+// the monitored container come first, then those whose ids differ least. A processorName that another entry
+// has is not suggested: two cannot read the same leases.
 func (held inventory) nearest(m *measured) string {
-	best, least := "", 0
+	wanted, own := m.processor.ProcessorName, strings.TrimSuffix(m.prefixes[0].Text, "..")
+	says, least := "", math.MaxInt
 	for _, p := range held.processors {
-		text, distance := m.compare(p)
-		if text != "" && (best == "" || distance < least) {
-			best, least = text, distance
+		text := fmt.Sprintf("it holds leases whose ids begin with %q, and this processor's begin with %q", p.Prefix, own)
+		distance := len(own) + changefeed.NameDistance(p.Prefix, own)
+		switch name, here := m.processorName(p.Prefix); {
+		case here && slices.Contains(m.processor.NamesInUse, name):
+			continue
+		case here && name == "":
+			text, distance = "leave processorName out, since its leases have none", len(wanted)
+		case here:
+			text, distance = fmt.Sprintf("did you mean processorName %s?", name), changefeed.NameDistance(name, wanted)
+		}
+		if distance < least {
+			says, least = text, distance
 		}
 	}
-	if best == "" {
+	if says == "" {
 		return ""
 	}
-	return fmt.Sprintf("lease container %s holds no lease of this processor: %s", m.processor.LeaseContainer, best)
-}
-
-// compare says how the leases of a processor that was found differ, and how far that is; "" if they are not
-// to be named.
-func (m *measured) compare(p changefeed.FoundProcessor) (text string, distance int) {
-	reading, here, ok := m.read(p)
-	if !ok {
-		return "", 0
-	}
-	want := m.processor.ProcessorName
-	name, host, split := changefeed.SplitHead(reading.Head, m.processor.AccountHost)
-	switch {
-	case here && split && slices.Contains(m.processor.NamesInUse, name):
-		return "", 0
-	case here && split && name == "":
-		return "leave processorName out, since its leases have none", len(want)
-	case here && split:
-		return fmt.Sprintf("did you mean processorName %s?", name), changefeed.NameDistance(name, want)
-	case strings.EqualFold(reading.Head, want+m.processor.AccountHost):
-		return fmt.Sprintf("its leases of this processorName are for another container (%s/%s): was the container created anew, or is containerId another one?", reading.Database, reading.Container), 1000
-	case here && want != "" && strings.HasPrefix(reading.Head, want):
-		return fmt.Sprintf("did you mean accountHost %s?", strings.TrimPrefix(reading.Head, want)), 2000
-	case split:
-		return fmt.Sprintf("it holds leases of processorName %q at %s for another container", name, host), 3000
-	default:
-		return fmt.Sprintf("it holds leases whose ids begin with %q", p.Prefix), 4000
-	}
+	return fmt.Sprintf("lease container %s holds no lease of this processor: %s", m.processor.LeaseContainer, says)
 }
 
 // liveBeside returns the processorNames of what else reads the container of a processor: of those, sorted, that
 // have renewed an owned lease and that no other entry has.
 func (held inventory) liveBeside(m *measured) (names []string) {
 	since := held.at.Add(-liveWithin)
+	live := func(l changefeed.LeaseDocument) bool { return l.Owner != "" && !l.Time.Before(since) }
 	for _, p := range held.processors {
-		reading, here, _ := m.read(p)
-		name, _, split := changefeed.SplitHead(reading.Head, m.processor.AccountHost)
-		live := slices.ContainsFunc(p.Leases, func(l changefeed.LeaseDocument) bool { return l.Owner != "" && !l.Time.Before(since) })
-		if here && split && live && !slices.Contains(m.processor.NamesInUse, name) {
+		name, here := m.processorName(p.Prefix)
+		if here && slices.ContainsFunc(p.Leases, live) && !slices.Contains(m.processor.NamesInUse, name) {
 			names = append(names, name)
 		}
 	}
@@ -126,16 +110,14 @@ func (held inventory) liveBeside(m *measured) (names []string) {
 	return slices.Compact(names)
 }
 
-// read reads what the prefix of lease ids says. here: the leases are for the container that m monitors.
-func (m *measured) read(p changefeed.FoundProcessor) (reading changefeed.PrefixReading, here, ok bool) {
-	if reading, ok = changefeed.ReadRIDs(p.Prefix); ok { // a reading by RIDs has those of one database
-		return reading, reading.Container == m.described.RID, true
+// processorName reads the processorName in a prefix of lease ids. here: the leases are for the container
+// that m monitors.
+func (m *measured) processorName(prefix string) (name string, here bool) {
+	for _, own := range m.prefixes {
+		container := strings.TrimSuffix(own.Text[len(m.processor.ProcessorName):], "..")
+		if name, here = strings.CutSuffix(prefix, container); here {
+			break
+		}
 	}
-	readings := changefeed.ReadNames(p.Prefix, m.processor.AccountHost)
-	if len(readings) == 0 {
-		return reading, false, false
-	}
-	reading = readings[0]
-	of := m.processor.Container
-	return reading, reading.Container == of.ID && reading.Database == of.Database, true
+	return name, here
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -23,7 +22,6 @@ type page struct {
 	charge    float64 // request units of the read that the reading is from
 	gone      bool
 	leftOut   bool // by the RU budget
-	unchanged bool // nothing has changed since the last tick, so that the reading is that of it
 	err       error
 	done      sync.WaitGroup // until the result is known
 
@@ -35,35 +33,19 @@ type page struct {
 // readFeeds reads the pages of every lease, unless they were read in this tick already.
 func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
 	t.needRanges(ctx, processors)
+	t.readShares(ctx, processors, false)
+}
+
+// readShares reads what the leases cover, by the partition key ranges as they are now or as they were known last.
+func (t *tick) readShares(ctx context.Context, processors []*measured, now bool) {
 	var planned []*page
-	for _, m := range processors {
-		if m.err != nil {
-			continue
-		}
-		changefeed.MarkLeftovers(m.planned(), m.ranges.known())
+	for _, m := range those(processors, nil) {
+		changefeed.Locate(m.planned(), m.ranges.known(), now)
 		for i := range m.leases {
-			if l := &m.leases[i]; !l.Leftover && l.Err == nil {
-				planned = append(planned, t.route(m, l)...)
-			}
+			planned = append(planned, t.plan(m, &m.leases[i])...)
 		}
 	}
 	t.readPlanned(ctx, processors, planned)
-}
-
-// route plans the pages of a lease. A PK-range lease names its range. An EPK lease is read by range id if a
-// range has the same bounds, by a part of the range if it is narrower, and in each of several ranges if it
-// is wider, since its range was split. The .NET SDK routes alike (RequestInvokerHandler.cs).
-func (t *tick) route(m *measured, l *measuredLease) []*page {
-	shares, exists := []changefeed.Share{{Of: changefeed.PartitionKeyRange{ID: l.Token}}}, true
-	if l.Range != nil {
-		shares, exists = m.ranges.known().Shares(&l.Lease)
-	}
-	if len(shares) == 0 {
-		l.Err = fmt.Errorf("no partition key range of container %s has keys from %q to %q", m.processor.Container, l.Range.Min, l.Range.Max)
-		return nil
-	}
-	l.Shares, l.Splitting = shares, !exists
-	return t.plan(m, l)
 }
 
 // plan plans a page for each share of a lease, and returns those that no other lease has planned. A page is
@@ -106,10 +88,6 @@ func (t *tick) plan(m *measured, l *measuredLease) (planned []*page) {
 // readPlanned reads pages, those first whose leases were measured the longest ago, so that a budget
 // leaves out each in turn. Unknown leases begin at another one in each tick: if none answers, only the
 // first is asked (docs/decisions/0007). It waits for pages that other processors planned as well.
-//
-// The newest LSN of a range is the same from whatever position it is read. So of several positions
-// of a range one is read first. Another one is not read if neither it nor the newest LSN of the range has
-// moved since the last tick (docs/decisions/0008).
 func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned []*page) {
 	ctx, cancel := withShare(ctx, feedsShare)
 	defer cancel()
@@ -118,23 +96,11 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 		planned = slices.Concat(planned[turn:], planned[:turn])
 	}
 	slices.SortStableFunc(planned, func(a, b *page) int { return a.measured.Compare(b.measured) })
-	first, rest := leaders(planned)
-	t.fetchAll(ctx, first)
-	newest := make(map[string]int64)
-	for _, p := range first {
-		if lsn := p.reading.SessionLSN; lsn != nil {
-			newest[p.position.Range] = *lsn
-		}
-	}
-	t.fetchAll(ctx, slices.DeleteFunc(rest, func(p *page) bool {
-		lsn, known := newest[p.position.Range]
-		stands := known && p.last != nil && *p.last.SessionLSN == lsn
-		if stands {
-			p.repeat()
-			p.done.Done()
-		}
-		return stands
-	}))
+	t.parallel(len(planned), func(i int) {
+		p := planned[i]
+		p.fetch(p.chargedTo.processor.Account.BudgetTurn(ctx, t.budgetUntil, p.measured))
+		p.done.Done()
+	})
 	for _, p := range planned {
 		p.chargedTo.usage.Add(p.usage)
 	}
@@ -147,34 +113,6 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 	}
 }
 
-// leaders divides pages into the first of each range and the rest.
-func leaders(planned []*page) (first, rest []*page) {
-	seen := make(map[string]bool, len(planned))
-	for _, p := range planned {
-		whole := p.position.Part == (changefeed.Range{}) && p.position.Mode == changefeed.Incremental
-		if whole && seen[p.position.Range] {
-			rest = append(rest, p)
-			continue
-		}
-		seen[p.position.Range] = whole
-		first = append(first, p)
-	}
-	return first, rest
-}
-
-func (t *tick) fetchAll(ctx context.Context, pages []*page) {
-	t.parallel(len(pages), func(i int) {
-		p := pages[i]
-		p.fetch(p.chargedTo.processor.Account.BudgetTurn(ctx, t.budgetUntil, p.measured))
-		p.done.Done()
-	})
-}
-
-// repeat takes over the reading of the last tick.
-func (p *page) repeat() {
-	p.unchanged, p.reading, p.charge = true, p.chargedTo.again(p.last), p.last.ReadCharge
-}
-
 // dearPage is the charge in request units from which on it pays to ask first whether anything has
 // changed, for one request unit.
 const dearPage = 4
@@ -182,7 +120,7 @@ const dearPage = 4
 // fetch reads the page, and reads on after an empty one: only a 304 says that nothing follows.
 func (p *page) fetch(ctx context.Context) {
 	if p.last != nil && p.last.Unchanged && p.last.ReadCharge >= dearPage && p.stillUnchanged(ctx) {
-		p.repeat()
+		p.reading, p.charge = p.chargedTo.again(p.last), p.last.ReadCharge
 		return
 	}
 	s, position := p.chargedTo.source(), p.position

@@ -17,18 +17,29 @@ func (t *tick) followSplits(ctx context.Context, unit []*measured) {
 	if len(affected) == 0 {
 		return
 	}
+	t.forget(affected)
 	t.queryLeases(ctx, affected)
 	t.refreshRanges(ctx, affected)
-	t.readFeeds(ctx, affected)
-	t.lookUpAgain(ctx, those(affected, (*measured).foreign))
-	affected = those(affected, (*measured).splitting)
-	var planned []*page
-	for _, m := range affected {
-		planned = append(planned, t.planReplacements(m)...)
+	if foreign := those(affected, (*measured).foreign); len(foreign) > 0 {
+		t.lookUp(ctx, foreign)
+		t.refreshRanges(ctx, foreign)
 	}
-	t.readPlanned(ctx, affected, planned)
+	t.readShares(ctx, affected, true)
+}
+
+// forget has pages read once more whose range the service said was gone: it may be back.
+func (t *tick) forget(affected []*measured) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, m := range affected {
-		changefeed.MarkLeftovers(m.planned(), m.ranges.known())
+		reads := t.reads[m.source()]
+		for _, l := range m.leases {
+			for _, p := range l.pages {
+				if p.gone && reads[p.position] == p {
+					delete(reads, p.position)
+				}
+			}
+		}
 	}
 }
 
@@ -37,17 +48,13 @@ func (m *measured) splitting() bool {
 	return slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.gone() })
 }
 
-// lookUpAgain starts anew for processors of a container that was deleted and created again under
-// the same name since its RID was read. The leases that were found are those of the old container,
-// whose positions mean nothing in the new one.
-func (t *tick) lookUpAgain(ctx context.Context, affected []*measured) {
-	if len(affected) == 0 {
-		return
-	}
+// lookUp starts anew for processors of a container that was deleted and created again under the same name
+// since its RID was read. The leases that were found are those of the old container, whose positions mean
+// nothing in the new one.
+func (t *tick) lookUp(ctx context.Context, affected []*measured) {
 	t.containers.Delete(affected[0].source())
 	t.identify(ctx, affected)
 	t.queryLeases(ctx, affected)
-	t.readFeeds(ctx, affected)
 }
 
 // recreated reports whether an answer of the change feed names another container than the one whose
@@ -67,29 +74,8 @@ func (m *measured) foreign() bool {
 	ranges := m.ranges.known()
 	return len(m.leases) > 0 && !slices.ContainsFunc(m.leases, func(l measuredLease) bool {
 		_, exists := ranges.Find(l.Token)
-		return l.Err != nil || l.Range != nil || !l.gone() || exists || len(ranges.Children(l.Token)) > 0
+		return l.Err != nil || l.Range != nil || exists || len(ranges.Children(l.Token)) > 0
 	})
-}
-
-// planReplacements plans a page for each range that replaced the range of a lease, without those that
-// another lease counts. A lease whose range the service said was gone, and which exists, is read once more.
-func (t *tick) planReplacements(m *measured) (planned []*page) {
-	all := m.planned()
-	for i := range m.leases {
-		l := &m.leases[i]
-		if !l.gone() {
-			continue
-		}
-		if l.Locate(all, m.ranges.known()) {
-			t.mu.Lock()
-			if p, reads := l.pages[0], t.reads[m.source()]; reads[p.position] == p {
-				delete(reads, p.position)
-			}
-			t.mu.Unlock()
-		}
-		planned = append(planned, t.plan(m, l)...)
-	}
-	return planned
 }
 
 // needRanges reads the ranges of containers whose processors have EPK leases, unless they are known
@@ -104,7 +90,7 @@ func (t *tick) needRanges(ctx context.Context, processors []*measured) {
 // Without them the processors are unknown.
 func (t *tick) refreshRanges(ctx context.Context, processors []*measured) {
 	var err error
-	for i, m := range those(processors, func(*measured) bool { return true }) {
+	for i, m := range those(processors, nil) {
 		if i == 0 {
 			err = t.readRanges(ctx, m, func(time.Time, error) bool { return false })
 		}

@@ -120,6 +120,9 @@ func run(rounds int, seed uint64, format string, program []string) (err error) {
 		return err
 	}
 	f.java.start()
+	if err := f.first(); err != nil {
+		return err
+	}
 	f.start()
 	for round := range rounds {
 		what, err := f.turn()
@@ -221,6 +224,19 @@ func (f *fleet) took(d delivery) {
 	f.handled = append(f.handled, d)
 }
 
+// first waits until Java's host handles changes: then the leases are Java's, and the other hosts keep the format.
+func (f *fleet) first() error {
+	if err := f.write(20); err != nil {
+		return err
+	}
+	for late := time.Now().Add(time.Minute); time.Now().Before(late); time.Sleep(100 * time.Millisecond) {
+		if seen, err := f.judge(); err != nil || seen > 0 {
+			return err
+		}
+	}
+	return errors.New("Java's host handled nothing")
+}
+
 // settle waits until every change was handled, and checks the promises.
 func (f *fleet) settle(rounds int) error {
 	all := 0
@@ -297,15 +313,11 @@ func (f *fleet) start() {
 	if err != nil {
 		panic(err) // the connection string is the account's own
 	}
-	format := changefeedprocessor.JavaPK
-	if f.epk {
-		format = changefeedprocessor.JavaEPK
-	}
 	p, err := changefeedprocessor.New(
 		changefeedprocessor.Container{Client: client, Database: "shop", ID: "orders"},
 		changefeedprocessor.Container{Client: client, Database: "shop", ID: "leases"},
 		changefeedprocessor.Options{
-			Name: "fleet", Instance: fmt.Sprint("go-", f.started), FromBeginning: true, Format: format, MaxItems: 7,
+			Name: "fleet", Instance: fmt.Sprint("go-", f.started), FromBeginning: true, MaxItems: 7,
 			AcquireInterval: 1300 * time.Millisecond, RenewInterval: 1700 * time.Millisecond,
 			ExpirationInterval: 6 * time.Second, PollInterval: 100 * time.Millisecond, RetryDelay: 100 * time.Millisecond,
 			Handle: func(_ context.Context, b changefeedprocessor.Batch) error {
