@@ -125,8 +125,8 @@ type call struct {
 	items             []gjson.Result // of the list that was read last
 	date              time.Time      // of the last answer, and its status, for the message if the deadline ends the retries
 	status, substatus int
-	answered          int            // answers that are no failure of a region
-	hung              bool           // a try had no answer for a while
+	answered          int  // answers that are no failure of a region
+	hung              bool // a try had no answer for a while
 
 	breaker *breaker      // of the container, or of the account if it is about none
 	finds   *breaker      // the one that is open, and whose state this call finds out; nil if there is none

@@ -180,10 +180,7 @@ const DefaultScope = "https://cosmos.azure.com/.default"
 // OwnScope is the scope of a token for an account by default: its own endpoint. A dedicated gateway
 // (ACCOUNT.sqlx.cosmos.azure.com) has the scope of its account.
 func OwnScope(endpoint *url.URL) string {
-	host := endpoint.Hostname()
-	if account, ok := strings.CutSuffix(host, ".sqlx.cosmos.azure.com"); ok {
-		host = account + ".documents.azure.com"
-	}
+	host := strings.Replace(endpoint.Hostname(), ".sqlx.cosmos.azure.com", ".documents.azure.com", 1)
 	return endpoint.Scheme + "://" + host + "/.default"
 }
 
@@ -191,9 +188,8 @@ func OwnScope(endpoint *url.URL) string {
 // this machine, and nowhere else.
 func newBearer(identity azcore.TokenCredential, endpoint *url.URL) policy.Policy {
 	host := endpoint.Hostname()
-	ip := net.ParseIP(host)
 	return runtime.NewBearerTokenPolicy(identity, nil, &policy.BearerTokenOptions{
-		InsecureAllowCredentialWithHTTP: host == "localhost" || ip != nil && ip.IsLoopback(),
+		InsecureAllowCredentialWithHTTP: host == "localhost" || net.ParseIP(host).IsLoopback(),
 	})
 }
 
@@ -210,10 +206,11 @@ type scoped struct {
 }
 
 func newScoped(identity azcore.TokenCredential, endpoint *url.URL, set string) *scoped {
+	scopes := []string{OwnScope(endpoint), DefaultScope}
 	if set != "" {
-		return &scoped{TokenCredential: identity, scopes: []string{set}}
+		scopes = []string{set}
 	}
-	return &scoped{TokenCredential: identity, scopes: []string{OwnScope(endpoint), DefaultScope}}
+	return &scoped{TokenCredential: identity, scopes: scopes}
 }
 
 // GetToken ignores the scopes that it is asked for: they are always the same. Its error is a tokenError.
