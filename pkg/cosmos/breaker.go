@@ -21,7 +21,6 @@ const (
 // breaker is a circuit breaker: an account, or the partitions of a container, that do not answer in any
 // region are asked once in a while instead of by every read of every tick. The first answer closes it.
 type breaker struct {
-	name     string
 	failures int            // calls in a row without an answer
 	since    time.Time      // when the first of them failed
 	probed   time.Time      // when a call was let through last that finds out whether there are answers again
@@ -32,8 +31,6 @@ type breaker struct {
 	failing bool          // its last request had no answer, or one is late
 	feeds   bool          // that was a page of its feed: no other answer ends it
 	slow    time.Duration // how long its answers took lately; after twice as long, and at least shortLook, one is late
-
-	charge float64 // what the budget knows: the same as budget.usual, of the container
 }
 
 // openError says that an account or a container was not asked.
@@ -69,14 +66,10 @@ func (a *Account) Until(at, now time.Time) {
 
 // of returns the breaker of a container, or of the account. The mutex is held.
 func (h *health) of(c Container) *breaker {
-	b := h.breakers[c]
-	if b == nil {
-		b = &breaker{name: "it", looks: make(map[string]int)}
-		if h.breakers[c] = b; c != (Container{}) {
-			b.name = "container " + c.String()
-		}
+	if h.breakers[c] == nil {
+		h.breakers[c] = &breaker{looks: make(map[string]int)}
 	}
-	return b
+	return h.breakers[c]
 }
 
 // Do sends a request in the time that it may take.
@@ -120,8 +113,9 @@ func (h *health) enter(ctx context.Context, c *call) error {
 	defer h.mu.Unlock()
 	account, own := h.of(Container{}), h.of(c.about.Container)
 	for c.breaker, c.finds = own, nil; ; {
-		b, free := account, false
+		b, free, name := account, false, "it"
 		if !account.isOpen() {
+			name = c.about.named()
 			b, free = own, !own.isOpen() || own != account && own.looks[c.part] == 0
 		}
 		if at := time.Now(); !free && b.settled == nil && at.Sub(b.probed) >= probeEvery {
@@ -142,7 +136,7 @@ func (h *health) enter(ctx context.Context, c *call) error {
 		}
 		if settled == nil || ctx.Err() != nil {
 			return openError(fmt.Sprintf("%s has not answered %d calls in a row since %s, and is asked once every %s until it does (the circuit breaker is open)",
-				b.name, b.failures, b.since.UTC().Format(time.RFC3339), probeEvery))
+				name, b.failures, b.since.UTC().Format(time.RFC3339), probeEvery))
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (a *Account) BudgetTurn(ctx context.Context, until, measured time.Time) con
 }
 
 const (
-	meanWeight = 0.25      // of the newest charge in the moving mean of a container's feed reads
+	meanWeight = 0.25      // of the newest charge in the moving mean of all feed reads
 	maxWait    = time.Hour // for the budget, before a read looks again; longer than any tick
 )
 
@@ -57,7 +57,6 @@ type budget struct {
 
 // waiter is a read that waits for the budget.
 type waiter struct {
-	of              *breaker
 	measured, until time.Time     // until is zero if it waits for ever
 	reserved        float64       // request units; 0 = it is left out
 	called          chan struct{} // closed once that is known
@@ -86,7 +85,7 @@ func (b *budget) Do(r *http.Request) (*http.Response, error) {
 
 // reserve waits until the budget has the expected charge of a feed read, and takes it off.
 func (b *budget) reserve(ctx context.Context, c *call) (reserved float64, err error) {
-	patience, start, w := ctx, time.Now(), &waiter{of: c.breaker, called: make(chan struct{})}
+	patience, start, w := ctx, time.Now(), &waiter{called: make(chan struct{})}
 	t, _ := ctx.Value(turnKey{}).(turn)
 	if w.measured = t.measured; !t.until.IsZero() {
 		var cancel context.CancelFunc
@@ -125,7 +124,7 @@ func (b *budget) call() {
 	}
 	for len(b.waiting) > 0 {
 		w := slices.MinFunc(b.waiting, func(a, b *waiter) int { return a.measured.Compare(b.measured) })
-		expected := cmp.Or(w.of.charge, b.usual, rate)
+		expected := cmp.Or(b.usual, rate)
 		if needed := min(expected, rate); b.saved >= needed {
 			w.reserved = expected
 			b.saved -= expected
@@ -156,12 +155,7 @@ func (b *budget) spend(c *call, reserved, charge float64) {
 	defer b.mu.Unlock()
 	b.saved += reserved - charge
 	if c.feed && charge > 0 {
-		c.breaker.charge, b.usual = mean(c.breaker.charge, charge), mean(b.usual, charge)
+		b.usual = (1-meanWeight)*cmp.Or(b.usual, charge) + meanWeight*charge
 	}
 	b.call()
-}
-
-// mean moves a moving mean, which is 0 before the first value.
-func mean(old, value float64) float64 {
-	return (1-meanWeight)*cmp.Or(old, value) + meanWeight*value
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/tidwall/gjson"
 )
 
 const (
@@ -79,12 +80,14 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	if charge, err := strconv.ParseFloat(response.Header.Get("X-Ms-Request-Charge"), 64); err == nil && charge >= 0 && charge <= maxCharge {
 		c.Charge += charge
 	}
-	text := response.Header.Get("Date")
-	if last := w.last.Load(); last == nil || last.text != text {
-		if date, err := http.ParseTime(text); err == nil {
-			w.last.Store(&sight{text, date, time.Now()})
+	last, text := w.last.Load(), response.Header.Get("Date")
+	if last == nil || last.text != text {
+		date, err := http.ParseTime(text)
+		if last = (&sight{text, date, time.Now()}); err == nil {
+			w.last.Store(last)
 		}
 	}
+	c.date = last.date
 	return response, nil
 }
 
@@ -119,7 +122,9 @@ type call struct {
 	byRID   bool   // its path has RIDs in place of names
 
 	Usage
-	status, substatus int  // of the last answer, for the message if the deadline ends the retries
+	items             []gjson.Result // of the list that was read last
+	date              time.Time      // of the last answer, and its status, for the message if the deadline ends the retries
+	status, substatus int
 	answered          int  // answers that are no failure of a region
 	hung              bool // a try had no answer for a while
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"syscall"
 
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -138,12 +137,6 @@ func retriable(err error) bool {
 // the connection, or TLS.
 func isUnreachable(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "dial" || errors.Is(err, syscall.ECONNREFUSED) ||
+	return ok && (op.Op == "dial" || op.Op == "proxyconnect") ||
 		is[*net.DNSError](err) || is[*tls.CertificateVerificationError](err) || is[tls.RecordHeaderError](err)
-}
-
-// isTimeout reports whether a request ended because its time was over.
-func isTimeout(err error) bool {
-	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout()
 }

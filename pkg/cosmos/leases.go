@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/tidwall/gjson"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -37,11 +38,11 @@ func (a *Account) Leases(ctx context.Context, c Container, prefixes []string) (d
 	t := call{about: Subject{Container: c, Leases: true}}
 	text, parameters := leaseQuery(prefixes)
 	size := 0
-	whole, err := a.query(ctx, &t, text, parameters, leasePageSize, func(items [][]byte) (more bool) {
+	whole, err := a.query(ctx, &t, text, parameters, leasePageSize, func(items []gjson.Result) (more bool) {
 		documents = slices.Grow(documents, len(items))
 		for _, item := range items {
-			size += len(item)
-			lease, err := changefeed.ParseLease(item)
+			size += len(item.Raw)
+			lease, err := changefeed.ParseLease([]byte(item.Raw))
 			documents = append(documents, changefeed.LeaseDocument{Lease: lease, Err: err})
 		}
 		return len(documents) <= maxLeases && size <= maxLeaseBytes
@@ -68,9 +69,9 @@ type Glance struct {
 // never searched. The error is ErrMissing if the container does not exist.
 func (a *Account) Glance(ctx context.Context, c Container) (g Glance, used Usage, err error) {
 	t := call{about: Subject{Container: c, Leases: true}}
-	g.Whole, err = a.query(ctx, &t, selectFields, nil, glanceSize, func(items [][]byte) (more bool) {
+	g.Whole, err = a.query(ctx, &t, selectFields, nil, glanceSize, func(items []gjson.Result) (more bool) {
 		for _, item := range items {
-			if lease, err := changefeed.ParseLease(item); err == nil && strings.Contains(lease.ID, "..") {
+			if lease, err := changefeed.ParseLease([]byte(item.Raw)); err == nil && strings.Contains(lease.ID, "..") {
 				g.Leases++
 			}
 		}
@@ -82,18 +83,17 @@ func (a *Account) Glance(ctx context.Context, c Container) (g Glance, used Usage
 
 // query hands over the pages of a query until take wants no more. whole reports whether these are all. A
 // page of a query over all partitions may be empty before one that is not.
-func (a *Account) query(ctx context.Context, t *call, text string, parameters []azcosmos.QueryParameter, size int32, take func(items [][]byte) (more bool)) (whole bool, err error) {
+func (a *Account) query(ctx context.Context, t *call, text string, parameters []azcosmos.QueryParameter, size int32, take func(items []gjson.Result) (more bool)) (whole bool, err error) {
 	c, err := a.sdk.NewContainer(t.about.Container.Database, t.about.Container.ID)
 	if err != nil {
 		return false, err
 	}
 	pager := c.NewQueryItemsPager(text, azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{QueryParameters: parameters, PageSizeHint: size})
 	for range maxLeasePages {
-		page, err := pager.NextPage(t.in(ctx))
-		if err != nil {
+		if _, err := pager.NextPage(t.in(ctx)); err != nil {
 			return false, a.failed(t, err)
 		}
-		if more := take(page.Items); !more || !pager.More() {
+		if more := take(t.items); !more || !pager.More() {
 			return !pager.More(), nil
 		}
 	}

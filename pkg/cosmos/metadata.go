@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -61,14 +60,12 @@ func (a *Account) read(ctx context.Context, t *call) (d Description, err error) 
 	// the background.
 	var answer *http.Response
 	if of.ID == "" {
-		var response azcosmos.DatabaseResponse
-		response, err = database.Read(t.in(ctx), nil)
-		answer = response.RawResponse
+		response, failed := database.Read(t.in(ctx), nil)
+		answer, err = response.RawResponse, failed
 	} else {
 		container, _ := database.NewContainer(of.ID) // it fails without an ID alone
-		var response azcosmos.ContainerResponse
-		response, err = container.Read(t.in(ctx), nil)
-		answer = response.RawResponse
+		response, failed := container.Read(t.in(ctx), nil)
+		answer, err = response.RawResponse, failed
 	}
 	if err == nil {
 		err = runtime.UnmarshalAsJSON(answer, &d)

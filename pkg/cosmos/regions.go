@@ -2,8 +2,9 @@ package cosmos
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"math/rand" // rather than v2: a simulation sets its seed
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/tidwall/gjson"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -59,9 +61,7 @@ func regionName(name string) string { return strings.ToLower(strings.ReplaceAll(
 func (t *router) route(now time.Time) (reads []string, writes string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if reads = t.order; len(t.avoid) > 0 {
-		reads = slices.DeleteFunc(slices.Clone(reads), func(endpoint string) bool { return now.Before(t.avoid[endpoint]) })
-	}
+	reads = slices.DeleteFunc(slices.Clone(t.order), func(endpoint string) bool { return now.Before(t.avoid[endpoint]) })
 	if len(reads) == 0 {
 		reads = t.order
 	}
@@ -76,51 +76,45 @@ func (t *router) markFailed(endpoint string, now time.Time) {
 }
 
 // location is one region in an account's description.
-type location struct {
-	Name     string `json:"name"`
-	Endpoint string `json:"databaseAccountEndpoint"`
-}
+type location struct{ name, endpoint string }
 
 // learn takes the regions from an account's description, without those that may not be asked. It ignores
 // what is none.
 func (t *router) learn(description []byte, now time.Time) {
-	var account struct {
-		Readable []location `json:"readableLocations"`
-		Writable []location `json:"writableLocations"`
-	}
-	if json.Unmarshal(description, &account) != nil || len(account.Readable) == 0 {
+	readable, writable := t.trusted(description, "readableLocations"), t.trusted(description, "writableLocations")
+	if len(readable) == 0 {
 		return
 	}
 	order := []string{t.endpoint}
-	for _, l := range t.trusted(account.Readable) {
+	for _, l := range readable {
 		switch {
-		case l.Endpoint == t.endpoint:
-		case t.own != "" && regionName(l.Name) == t.own:
-			order = slices.Insert(order, 0, l.Endpoint)
+		case l.endpoint == t.endpoint:
+		case t.own != "" && regionName(l.name) == t.own:
+			order = slices.Insert(order, 0, l.endpoint)
 		default:
-			order = append(order, l.Endpoint)
+			order = append(order, l.endpoint)
 		}
 	}
-	writable := append(t.trusted(account.Writable), location{Endpoint: t.endpoint})
+	writable = append(writable, location{endpoint: t.endpoint})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.order, t.learned = order, now
-	t.writes = writable[0].Endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
+	t.writes = writable[0].endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
 }
 
 // azureDomain finds the domain of Azure's own endpoints, in every cloud.
 var azureDomain = regexp.MustCompile(`(?i)\.((documents|cosmos)\.azure\.[a-z]+)$`)
 
-// trusted returns the locations that may get signatures and tokens of the account (docs/security.md,
-// Limits): with a scheme, a host and a port alone, not in clear unless the account is, and of Azure's domain
-// if the account is. Their endpoints have no slash at the end.
-func (t *router) trusted(locations []location) (trusted []location) {
+// trusted returns those in a list of an account's description that may get signatures and tokens of the account
+// (docs/security.md, Limits): with a scheme, a host and a port alone, not in clear unless the account is, and of
+// Azure's domain if the account is. Their endpoints have no slash at the end.
+func (t *router) trusted(description []byte, list string) (trusted []location) {
 	domain := func(u *url.URL) string { return strings.ToLower(azureDomain.FindString(u.Hostname())) }
 	own, _ := url.Parse(t.endpoint) // NewAccount has parsed it
-	for _, l := range locations {
-		l.Endpoint = strings.TrimSuffix(l.Endpoint, "/")
-		u, err := url.Parse(l.Endpoint)
-		if err == nil && u.Hostname() != "" && l.Endpoint == u.Scheme+"://"+u.Host && (u.Scheme == "https" || u.Scheme == "http" && own.Scheme == "http") &&
+	for _, found := range gjson.GetBytes(description, list).Array() {
+		l := location{found.Get("name").Str, strings.TrimSuffix(found.Get("databaseAccountEndpoint").Str, "/")}
+		u, err := url.Parse(l.endpoint)
+		if err == nil && u.Hostname() != "" && l.endpoint == u.Scheme+"://"+u.Host && (u.Scheme == "https" || u.Scheme == "http" && own.Scheme == "http") &&
 			(domain(own) == "" || domain(u) == domain(own)) {
 			trusted = append(trusted, l)
 		}
@@ -154,7 +148,7 @@ func (t *router) readRegions(asked *http.Request, of *call, now time.Time) {
 		return
 	}
 	c := call{limit: regionsTimeout, breaker: of.breaker}
-	defer func() { of.Requests, of.Charge = of.Requests+c.Requests, of.Charge+c.Charge }()
+	defer func() { of.Add(c.Usage) }()
 	for _, endpoint := range []string{t.endpoint, t.guess()} {
 		r, err := http.NewRequestWithContext(c.in(asked.Context()), http.MethodGet, endpoint+"/", nil)
 		if endpoint == "" || err != nil {
@@ -214,7 +208,8 @@ func (t *router) ask(r *http.Request, c *call, last bool) (*http.Response, error
 			}
 			return nil, ctxErr
 		}
-		again := last && err != nil && retriable(err) && !(c.feed && isTimeout(err)) ||
+		late, _ := errors.AsType[net.Error](err)
+		again := last && err != nil && retriable(err) && !(c.feed && late != nil && late.Timeout()) ||
 			err == nil && changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Transient
 		if !again || try == most || c.look > 0 {
 			return response, err
@@ -237,10 +232,8 @@ func (t *router) ask(r *http.Request, c *call, last bool) (*http.Response, error
 // retryAfter returns how long the service asks to wait, 0 if it does not say. Cosmos DB says it in
 // milliseconds, a proxy in seconds.
 func retryAfter(response *http.Response) time.Duration {
-	for _, header := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
-		if n, err := strconv.Atoi(response.Header.Get(header)); err == nil && n > 0 {
-			return time.Duration(n) * time.Millisecond
-		}
+	if n, err := strconv.Atoi(response.Header.Get("X-Ms-Retry-After-Ms")); err == nil && n > 0 {
+		return time.Duration(n) * time.Millisecond
 	}
 	n, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	return time.Duration(n) * time.Second
