@@ -15,8 +15,8 @@ const (
 )
 
 // Probe writes a row, reads it and deletes it, in a partition that no processor has. It creates a missing
-// table, as the first Commit does; created reports that. The error says what to do; it is a *Refusal if the
-// service answered.
+// table, as the first Commit does; created reports that. The error says what to do; it is a
+// *refusal.Error if the service answered.
 func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 	row, err := entity(probePartition, probeRow, nil)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Store) Probe(ctx context.Context) (created bool, err error) {
 		err = s.remove(ctx, probePartition, probeRow) // another probe may have deleted it
 	}
 	if err != nil {
-		err = fmt.Errorf("state table %s: %s: %w", s.table, doing, s.explain(err))
+		err = fmt.Errorf("%s: %w", doing, s.explain(err))
 	}
 	return tries > 1, err
 }
