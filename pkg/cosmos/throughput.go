@@ -29,10 +29,6 @@ type Throughput struct {
 	Minimum     int  // the least that the service allows it to be; 0 if it does not say
 	Pending     bool // the service is not done with making it so
 
-	// Usage is what the call that returns it has cost, also if that fails. Requests of Azure Resource Manager
-	// are none of the account's: they do not count.
-	Usage Usage
-
 	offer azcosmos.ThroughputProperties // zero if Azure Resource Manager was asked
 }
 
@@ -40,12 +36,9 @@ type Throughput struct {
 // key: the data plane lets no identity read offers. The error is a *refusal.Error, of kind Serverless,
 // SharedThroughput or NoThroughput if there is none to read, or says what to do. It asks the region that
 // takes writes, since another one may still tell what was there before.
-func (a *Account) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
-	asked := call{primary: true}
-	defer func() { t.Usage = asked.Usage }()
+func (a *Account) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
 	return a.ownOrShared(c, func(about Subject) (Throughput, error) {
-		asked.about = about
-		return askOffer(ctx, a, &asked, nil, nil)
+		return askOffer(ctx, a, &call{about: about, primary: true}, nil, nil)
 	})
 }
 
@@ -64,9 +57,8 @@ func (a describer) ownOrShared(c Container, read func(about Subject) (Throughput
 // ReplaceThroughput replaces a throughput, as ReadThroughput returned it, by so many request units a
 // second. Manual stays manual, and autoscaled autoscaled. The error is a *refusal.Error of kind Changed if
 // it is no longer what was read, and NotAllowed if the service does not allow it.
-func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (t Throughput, err error) {
+func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (Throughput, error) {
 	asked := call{about: Subject{Container: c, Doing: replacing}, primary: true}
-	defer func() { t.Usage = asked.Usage }()
 	wanted := azcosmos.NewManualThroughputProperties(int32(ruPerSecond))
 	if from.Autoscale {
 		wanted = azcosmos.NewAutoscaleThroughputProperties(int32(ruPerSecond))

@@ -15,12 +15,9 @@ func follow(turn *throughput.Turn, d *subject) {
 	if turn == nil {
 		return
 	}
-	containers, spent := turn.Follow(d.name, throughput.Want{
+	d.next.Containers = turn.Follow(d.name, throughput.Want{
 		Replicas: d.next.Memory.Replicas, Member: d.processor.Group != "", Paused: d.processor.Policy.Paused, PerReplica: chargePerReplica(d.next),
 	}, d.last.Containers)
-	d.next.Containers = containers
-	d.next.Lag.Requests += spent.Requests
-	d.next.Lag.Charge += spent.Charge
 }
 
 // followGroup adds to the State of a group what the containers of its members need for what it
@@ -30,8 +27,7 @@ func followGroup(turn *throughput.Turn, d *subject, members []*subject) {
 		return
 	}
 	for _, m := range members {
-		containers, _ := turn.Follow(m.name, m.want(d.next.Memory.Replicas), m.asks.containers)
-		for _, c := range containers {
+		for _, c := range turn.Follow(m.name, m.want(d.next.Memory.Replicas), m.asks.containers) {
 			if !slices.ContainsFunc(d.next.Containers, c.Same) {
 				d.next.Containers = append(d.next.Containers, c)
 			}

@@ -118,9 +118,8 @@ type Keeper struct {
 // reading is what was read of a container last.
 type reading struct {
 	cosmos.Throughput
-	at    time.Time    // zero = never
-	err   error        // of the last attempt; then the next turn reads again
-	spent cosmos.Usage // not yet returned by Follow
+	at  time.Time // zero = never
+	err error     // of the last attempt; then the next turn reads again
 }
 
 // fresh reports whether a reading still counts. It does not if a change is not seen to be made, or if the
