@@ -233,13 +233,10 @@ func (a describer) explain(about Subject, kind refusal.Kind, address, route stri
 		}
 		return "there is no such account", "correct databaseId and containerId", ""
 	case Throttled:
-		meaning, remedy = "the account throttles: request units are used up, and it would not "+do, "raise its throughput, or poll less often"
-		if about.Doing != "" {
-			remedy = "the next poll tries again"
-		} else if c.ID != "" {
+		if about.Doing == "" && c.ID != "" {
 			command = az("sql container throughput update", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--throughput", "REQUEST_UNITS")
 		}
-		return meaning, remedy, command
+		return "the account throttles: request units are used up, and it would not " + do, "raise its throughput, or poll less often", command
 	case Unavailable:
 		return "the account could not " + do, "the next poll tries again; if this lasts, look at the health of the account", ""
 	case Serverless:

@@ -100,7 +100,7 @@ func TestARefusalHasTheCommandThatFixesIt(t *testing.T) {
 		{"an identity without the role", cosmos.Refuse(cosmos.Subject{}, cosmos.NotPermitted, host, "", "", ""),
 			"az cosmosdb sql role assignment create" + group + "--account-name shop --scope / --principal-id OBJECT_ID --role-definition-id 00000000-0000-0000-0000-000000000001"},
 		{"one that asks Azure Resource Manager", cosmos.Refuse(cosmos.Subject{}, cosmos.NotPermitted, host, "/subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.DocumentDB/databaseAccounts/shop", "", ""),
-			"az role assignment create --assignee-object-id OBJECT_ID --assignee-principal-type PRINCIPAL_TYPE --role 'Cosmos DB Operator' " +
+			"az role assignment create --assignee-object-id OBJECT_ID --role 'Cosmos DB Operator' " +
 				"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.DocumentDB/databaseAccounts/shop"},
 		{"a key", cosmos.Refuse(cosmos.Subject{}, cosmos.KeyRefused, host, "", "", ""), "az cosmosdb keys list" + group + "--name shop --type connection-strings"},
 		{"keys are switched off, which a setting fixes", cosmos.Refuse(cosmos.Subject{}, cosmos.KeysDisabled, host, "", "", ""), ""},

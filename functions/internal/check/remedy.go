@@ -18,10 +18,9 @@ func refused(err error, who principal) finding {
 	if !ok {
 		return bad("", "%v", err)
 	}
-	fix := r.Command
+	fix := strings.ReplaceAll(r.Command, azurecli.Principal, cmp.Or(who.object, azurecli.Principal))
 	if fix != "" {
-		kind := map[bool]string{true: "User", false: "ServicePrincipal"}[who.person]
-		fix = strings.NewReplacer(azurecli.Principal, cmp.Or(who.object, azurecli.Principal), azurecli.PrincipalType, kind).Replace(fix) + "   # "
+		fix += "   # "
 	}
 	return bad(fix+r.Remedy, "%s", r.Detail())
 }

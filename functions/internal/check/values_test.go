@@ -33,11 +33,8 @@ func TestATokenTellsWhoseItIs(t *testing.T) {
 		rule, token string
 		want        principal
 	}{
-		{"version 1 names the application appid", claims(`{"oid":"` + objectID + `","appid":"` + clientID + `"}`), principal{objectID, clientID, false}},
-		{"version 2 names it azp", claims(`{"oid":"` + objectID + `","azp":"` + clientID + `"}`), principal{objectID, clientID, false}},
-		{"a user is a person", claims(`{"oid":"` + objectID + `","idtyp":"user"}`), principal{objectID, "", true}},
-		{"so is who delegates", claims(`{"oid":"` + objectID + `","scp":"user_impersonation"}`), principal{objectID, "", true}},
-		{"an application is none", claims(`{"oid":"` + objectID + `","idtyp":"app"}`), principal{objectID, "", false}},
+		{"version 1 names the application appid", claims(`{"oid":"` + objectID + `","appid":"` + clientID + `"}`), principal{objectID, clientID}},
+		{"version 2 names it azp", claims(`{"oid":"` + objectID + `","azp":"` + clientID + `"}`), principal{objectID, clientID}},
 		{"what is no GUID is not repeated", claims(`{"oid":"$(reboot)","appid":"x"}`), principal{}},
 		{"claims that are no JSON", claims(`oid`), principal{}},
 		{"claims that are no base64", "e30.%%%.c2lnbmF0dXJl", principal{}},
@@ -219,11 +216,9 @@ func TestWhoAskedIsNamedInTheFixOfARefusal(t *testing.T) {
 		fix    string // its beginning
 	}{
 		{"an application", answer, principal{object: objectID}, "the identity is not permitted to read the account's metadata (403)",
-			"az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type ServicePrincipal" + role},
-		{"a person", answer, principal{object: objectID, person: true}, "the identity is not permitted to read the account's metadata (403)",
-			"az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type User" + role},
+			"az role assignment create --assignee-object-id " + objectID + role},
 		{"who does not say", answer, principal{}, "the identity is not permitted to read the account's metadata (403)",
-			"az role assignment create --assignee-object-id OBJECT_ID --assignee-principal-type ServicePrincipal" + role},
+			"az role assignment create --assignee-object-id OBJECT_ID" + role},
 		{"a refusal without a command", &refusal.Error{Meaning: "the account could not read the account's metadata", Given: "503", Remedy: "the next poll tries again"}, principal{}, "the account could not read the account's metadata (503)", "the next poll tries again"},
 		{"what is no refusal", errors.New("connection reset"), principal{}, "connection reset", ""},
 	} {

@@ -147,7 +147,7 @@ func TestAnIdentityIsToldItsRole(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Storage Table Data Contributor") {
 		t.Errorf("got %v, want an error that names the role", err)
 	}
-	const command = "az role assignment create --assignee-object-id OBJECT_ID --assignee-principal-type PRINCIPAL_TYPE --role 'Storage Table Data Contributor' " +
+	const command = "az role assignment create --assignee-object-id OBJECT_ID --role 'Storage Table Data Contributor' " +
 		"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.Storage/storageAccounts/shop"
 	if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Command != command {
 		t.Errorf("got %+v, want %s", refused, command)
