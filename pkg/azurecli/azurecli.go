@@ -12,10 +12,9 @@ import (
 
 // The placeholders.
 const (
-	Group         = "RESOURCE_GROUP"
-	Principal     = "OBJECT_ID"      // of the identity
-	PrincipalType = "PRINCIPAL_TYPE" // of the identity: User or ServicePrincipal
-	Address       = "PUBLIC_IP"      // of this machine, as the service sees it
+	Group     = "RESOURCE_GROUP"
+	Principal = "OBJECT_ID" // of the identity
+	Address   = "PUBLIC_IP" // of this machine, as the service sees it
 )
 
 // Command writes a command, with arguments quoted for a shell where needed.
@@ -77,5 +76,5 @@ func (s Service) ID(host string) string {
 
 // Assign writes the command that gives the identity a role at a scope.
 func Assign(role, scope string) string {
-	return Command("role assignment create", "--assignee-object-id", Principal, "--assignee-principal-type", PrincipalType, "--role", role, "--scope", scope)
+	return Command("role assignment create", "--assignee-object-id", Principal, "--role", role, "--scope", scope)
 }

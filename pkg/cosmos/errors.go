@@ -11,6 +11,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
 // lost is the error of a request that got no answer. It unwraps to nothing: azcosmos tries again after the
@@ -73,7 +74,8 @@ func (a describer) failed(c *call, err error) error {
 	case ended && c.Delay > 0:
 		return fmt.Errorf("the budget of %g RU/s for %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, who, do, ctxError(err))
 	case ended && c.status >= http.StatusBadRequest:
-		return fmt.Errorf("%w; %w", a.refusal(c.about, c.status, c.substatus), ctxError(err))
+		last := &http.Response{StatusCode: c.status, Body: http.NoBody, Header: http.Header{"X-Ms-Substatus": {fmt.Sprint(c.substatus)}}}
+		return fmt.Errorf("%w; %w", a.refused(c.about, last), ctxError(err))
 	case is[openError](err):
 		problem, remedy = who+" was not asked", err.Error()
 	case ended:
@@ -98,17 +100,8 @@ func (a describer) failed(c *call, err error) error {
 	if errors.Is(err, context.Canceled) || c.status >= http.StatusBadRequest || c.Delay > 0 {
 		return text
 	}
-	return noAnswer{text, changefeed.Cause{Of: who, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"}}
+	return refusal.Unanswered(text, changefeed.Cause{Of: who, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"})
 }
-
-// noAnswer is the error of a request that an account did not answer.
-type noAnswer struct {
-	error
-	cause changefeed.Cause // the account
-}
-
-func (s noAnswer) Unwrap() error           { return s.error }
-func (s noAnswer) Cause() changefeed.Cause { return s.cause }
 
 // ctxError returns the context's own error, without what a library wrapped around it.
 func ctxError(err error) error {

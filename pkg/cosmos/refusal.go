@@ -7,33 +7,30 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"unicode"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
-
-// RefusalKind is the cause of a refusal, in words.
-type RefusalKind string
 
 // The causes of a refusal.
 const (
-	Rejected         RefusalKind = "the request is rejected" // it is wrong for the service
-	NotPermitted     RefusalKind = "not permitted"           // the identity lacks a role
-	KeyRefused       RefusalKind = "the key is refused"      // it is wrong or was rotated
-	KeysDisabled     RefusalKind = "keys are not accepted"   // the account accepts identities alone
-	Firewall         RefusalKind = "the firewall"            // network rules, as the service's message says
-	Forbidden        RefusalKind = "forbidden"               // with a key: network rules or a wrong clock, which the service does not distinguish
-	Missing          RefusalKind = "not found"               // the database or the container
-	Throttled        RefusalKind = "throttled"
-	Unavailable      RefusalKind = "it cannot answer"  // at the moment
-	Serverless       RefusalKind = "serverless"        // the account has no throughput to provision
-	SharedThroughput RefusalKind = "shared throughput" // the container has none of its own, and shares that of its database
-	NoThroughput     RefusalKind = "no throughput"     // neither has any
-	NotAllowed       RefusalKind = "not allowed"       // the service does not allow that throughput
-	Changed          RefusalKind = "changed"           // somebody else replaced the throughput since it was read
+	Rejected         refusal.Kind = "the request is rejected" // it is wrong for the service
+	NotPermitted     refusal.Kind = "not permitted"           // the identity lacks a role
+	KeyRefused       refusal.Kind = "the key is refused"      // it is wrong or was rotated
+	KeysDisabled     refusal.Kind = "keys are not accepted"   // the account accepts identities alone
+	Firewall         refusal.Kind = "the firewall"            // network rules, as the service's message says
+	Forbidden        refusal.Kind = "forbidden"               // with a key: network rules or a wrong clock, which the service does not distinguish
+	Missing          refusal.Kind = "not found"               // the database or the container
+	Throttled        refusal.Kind = "throttled"
+	Unavailable      refusal.Kind = "it cannot answer"  // at the moment
+	Serverless       refusal.Kind = "serverless"        // the account has no throughput to provision
+	SharedThroughput refusal.Kind = "shared throughput" // the container has none of its own, and shares that of its database
+	NoThroughput     refusal.Kind = "no throughput"     // neither has any
+	NotAllowed       refusal.Kind = "not allowed"       // the service does not allow that throughput
+	Changed          refusal.Kind = "changed"           // somebody else replaced the throughput since it was read
 )
 
 // Subject is what a request is about.
@@ -41,23 +38,6 @@ type Subject struct {
 	Container Container // its ID is "" for a database, and both are for the account
 	Leases    bool      // it is read as a lease container
 	Doing     string    // to its throughput: read or replace; "" = nothing
-}
-
-// Refusal is the error of a request that the service answered with an error. Its text has the
-// service's message, what it means, and what to do.
-type Refusal struct {
-	Subject
-	Kind      RefusalKind
-	Account   string // host of the account
-	Setting   string // name of the setting with the connection
-	Manager   bool   // Azure Resource Manager refused, rather than the account
-	Status    int    // HTTP status; 0 where no single answer refused
-	Substatus int    // x-ms-substatus; 0 where absent
-	Route     string // how the request reached the account's firewall; "" where it does not say
-	Address   string // the caller's IP address as the firewall saw it; "" where it does not say
-	Words     string // the service's own message, on one line and at most 300 characters; "" where it had none
-
-	scope string // resource id of the account; "" where it is not known
 }
 
 // What may be done to throughput.
@@ -73,71 +53,64 @@ const (
 	substatusKeysDisabled    = 5202 // only identities are accepted
 )
 
-// refusal returns the Refusal of an error answer by its status and substatus alone.
-func (a describer) refusal(about Subject, status, substatus int) *Refusal {
-	r := &Refusal{Kind: Rejected, Subject: about, Account: a.host, Setting: a.setting, Manager: a.scope != "", Status: status, Substatus: substatus, scope: a.scope}
-	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
+// blocked matches the firewall's message. It has the route of a request, and may have the caller's address
+// (https://learn.microsoft.com/azure/cosmos-db/nosql/troubleshoot-forbidden).
+var blocked = regexp.MustCompile(`(?i)originated from (?:client )?(?:IP ([0-9a-f.:]+)|.{0,100}?) through (public internet|service endpoint|private endpoint)`)
+
+// refused returns the error of an answer that is one. Some refusals of throughput are a 400 that only the words
+// tell apart (https://github.com/Azure/azure-sdk-for-java/issues/18776,
+// https://github.com/microsoft/vscode-cosmosdb/issues/1865).
+func (a describer) refused(about Subject, answer *http.Response) *refusal.Error {
+	body, _ := runtime.Payload(answer) // one that breaks off says nothing
+	status, substatus, words := answer.StatusCode, substatus(answer), wordsOf(body)
+	kind, address, route := a.kindOf(about, status, substatus), "", ""
+	switch from := blocked.FindSubmatch(body); {
+	case about.Doing != "" && strings.Contains(words, "not supported for serverless accounts"):
+		kind = Serverless
+	case about.Doing != "" && strings.Contains(words, "valid throughput values"):
+		kind = NotAllowed
+	case status == http.StatusForbidden && from != nil:
+		kind, address, route = Firewall, string(from[1]), string(from[2])
+	case kind == Missing && words == "" && answer.Header.Get("X-Ms-Activity-Id") == "":
+		kind = Unavailable // that something does not exist is believed of the service alone: a proxy answers 404 too
+	case kind == Missing:
+		words = "" // they say no more than the meaning
+	}
+	r := a.refusal(about, kind, address, route)
+	r.Status, r.Words, r.Given = status, words, strings.TrimSuffix(fmt.Sprintf("%d/%d", status, substatus), "/0")
+	return r
+}
+
+// kindOf returns the cause of an error answer by its status and substatus alone.
+func (a describer) kindOf(about Subject, status, substatus int) refusal.Kind {
+	denied, manager := status == http.StatusUnauthorized || status == http.StatusForbidden, a.scope != ""
 	switch {
 	case denied && a.identity:
-		r.Kind = NotPermitted
+		return NotPermitted
 	case denied && substatus == substatusKeysDisabled:
-		r.Kind = KeysDisabled
+		return KeysDisabled
 	case status == http.StatusUnauthorized:
-		r.Kind = KeyRefused
+		return KeyRefused
 	case status == http.StatusForbidden && substatus == substatusNoWrites:
-		r.Kind = Unavailable
-	case status == http.StatusForbidden:
-		r.Kind = Forbidden
-	case status == http.StatusPreconditionFailed && about.Doing == replacing:
-		r.Kind = Changed
-	case status == http.StatusNotFound && changefeed.OutcomeOf(status, substatus) == changefeed.Refused:
-		r.Kind = Missing
+		return Unavailable
+	case denied:
+		return Forbidden
+	case status == http.StatusPreconditionFailed && about.Doing == replacing, status == http.StatusConflict && manager:
+		return Changed
 	case status == http.StatusTooManyRequests:
-		r.Kind = Throttled
+		return Throttled
 	case status >= http.StatusInternalServerError || status == http.StatusGone || changefeed.OutcomeOf(status, substatus) == changefeed.Transient:
-		r.Kind = Unavailable
+		return Unavailable
+	case status == http.StatusNotFound && manager:
+		return NoThroughput
+	case status == http.StatusNotFound:
+		return Missing
 	}
-	return r
+	return Rejected
 }
-
-// The firewall's message names the route of a request, and may name the caller's address
-// (https://learn.microsoft.com/azure/cosmos-db/nosql/troubleshoot-forbidden).
-var (
-	blockedRoute   = regexp.MustCompile(`(?i)originated from .{0,100}through (public internet|service endpoint|private endpoint)`)
-	blockedAddress = regexp.MustCompile(`(?i)originated from (?:client )?IP ([0-9a-f.:]+)`)
-)
-
-// refused returns the Refusal of an error answer, with what its body says. Some refusals of throughput are a
-// 400 that only the words tell apart (https://github.com/Azure/azure-sdk-for-java/issues/18776,
-// https://github.com/microsoft/vscode-cosmosdb/issues/1865).
-func (a describer) refused(about Subject, answer *http.Response) *Refusal {
-	r := a.refusal(about, answer.StatusCode, substatus(answer))
-	body, _ := runtime.Payload(answer) // one that breaks off says nothing
-	r.Words = wordsOf(body)
-	route, address := blockedRoute.FindSubmatch(body), blockedAddress.FindSubmatch(body)
-	switch {
-	case r.Doing != "" && strings.Contains(r.Words, "not supported for serverless accounts"):
-		r.Kind = Serverless
-	case r.Doing != "" && strings.Contains(r.Words, "valid throughput values"):
-		r.Kind = NotAllowed
-	case r.Status == http.StatusForbidden && route != nil:
-		if r.Kind, r.Route = Firewall, string(route[1]); address != nil {
-			r.Address = string(address[1])
-		}
-	case r.Kind == Missing && r.Words == "" && answer.Header.Get("X-Ms-Activity-Id") == "":
-		r.Kind = Unavailable // that something does not exist is believed of the service alone: a proxy answers 404 too
-	}
-	return r
-}
-
-// maxWords is the maximum length of the service's message in a Refusal, in characters.
-const maxWords = 300
 
 // afterWords matches the details for support that the service appends to its messages.
-var afterWords = regexp.MustCompile(`(?i)\s*,?\s*\b(ActivityId:|Request URI:|RequestStats:|Learn more:).*`)
-
-// secret matches a signature, token or key, which is removed from a message in case one ever contains it.
-var secret = regexp.MustCompile(`(?i)((?:sig(?:nature)?|[a-z]*key|code)(?:=|%3d)|bearer\s+)[^\s'",;&]+`)
+var afterWords = regexp.MustCompile(`(?is)\s*,?\s*\b(ActivityId:|Request URI:|RequestStats:|Learn more:).*`)
 
 // maxWrapped is how many messages may be in each other: that of Azure Resource Manager stands in an object
 // error, it has the account's in its text, and that may have a list of them.
@@ -165,12 +138,7 @@ func wordsOf(body json.RawMessage) (words string) {
 			}
 		}
 	}
-	words = strings.Join(strings.FieldsFunc(words, func(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf) }), " ")
-	words = secret.ReplaceAllString(afterWords.ReplaceAllString(words, ""), "${1}REDACTED")
-	if runes := []rune(words); len(runes) > maxWords {
-		words = string(runes[:maxWords]) + "…"
-	}
-	return words
+	return refusal.Words(afterWords.ReplaceAllString(words, ""))
 }
 
 // reading returns what was to be done, as an infinitive.
@@ -202,44 +170,58 @@ const (
 	dataReader = "00000000-0000-0000-0000-000000000001"
 )
 
-// explain returns what the refusal means, what to do about it, and the command of the Azure CLI for that; ""
-// where there is none.
-func (r *Refusal) explain() (meaning, advice, command string) {
+// refusal returns the error of a cause. address and route are those of a caller whom the firewall refuses.
+func (a describer) refusal(about Subject, kind refusal.Kind, address, route string) *refusal.Error {
+	r := &refusal.Error{Kind: kind, Of: "account " + a.host, Effect: effect}
+	if about.Container.Database != "" {
+		r.Part = about.named()
+	}
+	// Azure Resource Manager does not tell a missing container from a wrong id of the account.
+	if kind == Missing || a.scope == "" && (kind == NoThroughput || kind == SharedThroughput) {
+		r.Sentinel = ErrMissing
+	}
+	r.Meaning, r.Remedy, r.Command = a.explain(about, kind, address, route)
+	return r
+}
+
+// explain returns what a refusal means, what to do about it, and the command of the Azure CLI for that; "" if
+// there is none.
+func (a describer) explain(about Subject, kind refusal.Kind, address, route string) (meaning, remedy, command string) {
 	az := func(command string, args ...string) string { return azurecli.InGroup("cosmosdb "+command, args...) }
-	it, do, c, name := r.named(), r.reading(), r.Container, azurecli.Cosmos.Resource(r.Account)
-	letIn := az("update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(r.Address, azurecli.Address))
-	switch r.Kind {
+	it, do, c, name := about.named(), about.reading(), about.Container, azurecli.Cosmos.Resource(a.host)
+	letIn := az("update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(address, azurecli.Address))
+	switch kind {
 	case NotPermitted:
 		meaning = "the identity is not permitted to " + do
 		switch {
-		case r.Manager:
+		case a.scope != "":
 			return meaning, "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings " + pageOfThroughput,
-				azurecli.Assign("Cosmos DB Operator", cmp.Or(r.scope, azurecli.Cosmos.ID(r.Account)))
-		case r.Doing != "":
-			return meaning, "the data plane never lets an identity do this: set " + r.Setting + "__resourceId, to ask Azure Resource Manager " + pageOfThroughput, ""
+				azurecli.Assign("Cosmos DB Operator", a.scope)
+		case about.Doing != "":
+			return meaning, "the data plane never lets an identity do this: set " + a.setting + "__resourceId, to ask Azure Resource Manager " + pageOfThroughput, ""
 		}
 		return meaning, "give it the role Cosmos DB Built-in Data Reader there",
 			az("sql role assignment create", "--account-name", name, "--scope", "/", "--principal-id", azurecli.Principal, "--role-definition-id", dataReader)
 	case KeyRefused:
-		return "the key in setting " + r.Setting + " is refused", "put a valid key into setting " + r.Setting,
+		return "the key in setting " + a.setting + " is refused", "put a valid key into setting " + a.setting,
 			az("keys list", "--name", name, "--type", "connection-strings")
 	case KeysDisabled:
-		return "the account does not accept keys", "set " + r.Setting + "__accountEndpoint in place of the key, to use an identity", ""
+		return "the account does not accept keys", "set " + a.setting + "__accountEndpoint in place of the key, to use an identity", ""
 	case Firewall:
-		switch r.Route {
+		switch route {
 		case "service endpoint":
 			letIn = az("network-rule add", "--name", name, "--virtual-network", "VNET", "--subnet", "SUBNET")
 		case "private endpoint":
 			letIn = az("private-endpoint-connection approve", "--account-name", name, "--name", "CONNECTION")
 		}
-		return "the account's firewall refuses " + cmp.Or(r.Address, "this network") + ", which comes through the " + r.Route,
+		return "the account's firewall refuses " + cmp.Or(address, "this network") + ", which comes through the " + route,
 			"let this network through the account's firewall", letIn
 	case Forbidden:
 		return "the account forbids to " + do + ": its firewall does, or this machine's clock is far off",
 			"let this network through the account's firewall, and check the clock", letIn
 	case Missing:
 		switch {
-		case r.Leases:
+		case about.Leases:
 			return "there is no lease container " + c.ID + " in database " + c.Database, "correct leaseContainerId, or create it",
 				az("sql container create", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--partition-key-path", "/id")
 		case c.ID != "":
@@ -251,13 +233,10 @@ func (r *Refusal) explain() (meaning, advice, command string) {
 		}
 		return "there is no such account", "correct databaseId and containerId", ""
 	case Throttled:
-		meaning, advice = "the account throttles: request units are used up, and it would not "+do, "raise its throughput, or poll less often"
-		if r.Doing != "" {
-			advice = "the next poll tries again"
-		} else if c.ID != "" {
+		if about.Doing == "" && c.ID != "" {
 			command = az("sql container throughput update", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--throughput", "REQUEST_UNITS")
 		}
-		return meaning, advice, command
+		return "the account throttles: request units are used up, and it would not " + do, "raise its throughput, or poll less often", command
 	case Unavailable:
 		return "the account could not " + do, "the next poll tries again; if this lasts, look at the health of the account", ""
 	case Serverless:
@@ -266,10 +245,10 @@ func (r *Refusal) explain() (meaning, advice, command string) {
 		return it + " has no throughput of its own, it shares that of database " + c.Database,
 			"name the database alone, without the container, or give the container throughput of its own", ""
 	case NoThroughput:
-		if advice = "give it throughput of its own, or leave it out"; r.Manager {
-			advice = "check " + r.Setting + "__resourceId and the names of database and container"
+		if remedy = "give it throughput of its own, or leave it out"; a.scope != "" {
+			remedy = "check " + a.setting + "__resourceId and the names of database and container"
 		}
-		return it + " has no throughput, or does not exist", advice, ""
+		return it + " has no throughput, or does not exist", remedy, ""
 	case NotAllowed:
 		return "the service does not allow that throughput for " + it, "keep min and max within what the service allows", ""
 	case Changed:
@@ -278,56 +257,5 @@ func (r *Refusal) explain() (meaning, advice, command string) {
 	return "the account rejects the request to " + do, "check databaseId, containerId and leaseContainerId, and that the leases there are those of this container", ""
 }
 
-// Advice returns what to do about it.
-func (r *Refusal) Advice() string {
-	_, advice, _ := r.explain()
-	return advice
-}
-
-// Command returns the command of the Azure CLI for that; "" where there is none.
-func (r *Refusal) Command() string {
-	_, _, command := r.explain()
-	return command
-}
-
-// Detail returns the service's own message, if there is one, and what it means, with the status. If something is
-// missing, the message says no more than the meaning and is left out.
-func (r *Refusal) Detail() string {
-	meaning, _, _ := r.explain()
-	switch {
-	case r.Substatus != 0:
-		meaning += fmt.Sprintf(" (%d/%d)", r.Status, r.Substatus)
-	case r.Status != 0:
-		meaning += fmt.Sprintf(" (%d)", r.Status)
-	}
-	if r.Words == "" || r.Kind == Missing {
-		return meaning
-	}
-	return fmt.Sprintf("it says %q: %s", r.Words, meaning)
-}
-
-// Is reports that a container does not exist.
-func (r *Refusal) Is(target error) bool { return target == ErrMissing && r.Kind == Missing }
-
-// Error returns all of it in one sentence.
-func (r *Refusal) Error() string {
-	return "account " + r.Account + ": " + r.Detail() + ": " + r.Advice()
-}
-
 // effect is what any cause of an account keeps a processor from.
 const effect = "could not be measured"
-
-// Cause returns the account that refuses, or the container of it, and how.
-func (r *Refusal) Cause() changefeed.Cause {
-	c := changefeed.Cause{Of: "account " + r.Account, Effect: effect, Remedy: r.Advice(), Says: fmt.Sprintf("refuses (%s)", r.Kind)}
-	if r.Container.Database != "" {
-		c.Part = r.named()
-	}
-	if r.Status != 0 {
-		c.Says = fmt.Sprintf("refuses (%d, %s)", r.Status, r.Kind)
-	}
-	if command := r.Command(); command != "" {
-		c.Remedy += ": " + command
-	}
-	return c
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
 // TestARefusalHasTheServicesOwnWordsAndThenWhatTheyMean holds that a guess never stands in for what the
@@ -49,7 +50,7 @@ func TestARefusalHasTheServicesOwnWordsAndThenWhatTheyMean(t *testing.T) {
 				if words < 0 || means < words {
 					t.Errorf("request %d: %q, want %q and then %q", i, text, c.words, c.means)
 				}
-				if refusal, ok := errors.AsType[*cosmos.Refusal](err); !ok || refusal.Advice() == "" || strings.ContainsAny(text, "\n\r\x1b") || strings.Contains(text, "ActivityId") {
+				if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Remedy == "" || strings.ContainsAny(text, "\n\r\x1b") || strings.Contains(text, "ActivityId") {
 					t.Errorf("request %d: %q, want one line with advice, and without what is for support", i, text)
 				}
 			}
@@ -93,31 +94,30 @@ func TestARefusalHasTheCommandThatFixesIt(t *testing.T) {
 	orders := cosmos.Container{Database: "shop", ID: "my order's"}
 	for _, c := range []struct {
 		rule string
-		r    cosmos.Refusal
+		r    *refusal.Error
 		want string
 	}{
-		{"an identity without the role", cosmos.Refusal{Kind: cosmos.NotPermitted},
+		{"an identity without the role", cosmos.Refuse(cosmos.Subject{}, cosmos.NotPermitted, host, "", "", ""),
 			"az cosmosdb sql role assignment create" + group + "--account-name shop --scope / --principal-id OBJECT_ID --role-definition-id 00000000-0000-0000-0000-000000000001"},
-		{"one that asks Azure Resource Manager", cosmos.Refusal{Kind: cosmos.NotPermitted, Manager: true},
-			"az role assignment create --assignee-object-id OBJECT_ID --assignee-principal-type PRINCIPAL_TYPE --role 'Cosmos DB Operator' " +
+		{"one that asks Azure Resource Manager", cosmos.Refuse(cosmos.Subject{}, cosmos.NotPermitted, host, "/subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.DocumentDB/databaseAccounts/shop", "", ""),
+			"az role assignment create --assignee-object-id OBJECT_ID --role 'Cosmos DB Operator' " +
 				"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.DocumentDB/databaseAccounts/shop"},
-		{"a key", cosmos.Refusal{Kind: cosmos.KeyRefused}, "az cosmosdb keys list" + group + "--name shop --type connection-strings"},
-		{"keys are switched off, which a setting fixes", cosmos.Refusal{Kind: cosmos.KeysDisabled}, ""},
-		{"a firewall", cosmos.Refusal{Kind: cosmos.Firewall, Address: "203.0.113.7"}, "az cosmosdb update" + group + "--name shop --ip-range-filter PRESENT_RANGES,203.0.113.7"},
-		{"a firewall that does not say whom it refuses", cosmos.Refusal{Kind: cosmos.Forbidden}, "az cosmosdb update" + group + "--name shop --ip-range-filter PRESENT_RANGES,PUBLIC_IP"},
-		{"a service endpoint", cosmos.Refusal{Kind: cosmos.Firewall, Route: "service endpoint"}, "az cosmosdb network-rule add" + group + "--name shop --virtual-network VNET --subnet SUBNET"},
-		{"a private endpoint", cosmos.Refusal{Kind: cosmos.Firewall, Route: "private endpoint"}, "az cosmosdb private-endpoint-connection approve" + group + "--account-name shop --name CONNECTION"},
-		{"a container that is missing", cosmos.Refusal{Kind: cosmos.Missing, Subject: cosmos.Subject{Container: orders}}, "az cosmosdb sql container list" + group + "--account-name shop --database-name shop --query '[].name'"},
-		{"a lease container that is missing", cosmos.Refusal{Kind: cosmos.Missing, Subject: cosmos.Subject{Container: orders, Leases: true}},
+		{"a key", cosmos.Refuse(cosmos.Subject{}, cosmos.KeyRefused, host, "", "", ""), "az cosmosdb keys list" + group + "--name shop --type connection-strings"},
+		{"keys are switched off, which a setting fixes", cosmos.Refuse(cosmos.Subject{}, cosmos.KeysDisabled, host, "", "", ""), ""},
+		{"a firewall", cosmos.Refuse(cosmos.Subject{}, cosmos.Firewall, host, "", "203.0.113.7", ""), "az cosmosdb update" + group + "--name shop --ip-range-filter PRESENT_RANGES,203.0.113.7"},
+		{"a firewall that does not say whom it refuses", cosmos.Refuse(cosmos.Subject{}, cosmos.Forbidden, host, "", "", ""), "az cosmosdb update" + group + "--name shop --ip-range-filter PRESENT_RANGES,PUBLIC_IP"},
+		{"a service endpoint", cosmos.Refuse(cosmos.Subject{}, cosmos.Firewall, host, "", "", "service endpoint"), "az cosmosdb network-rule add" + group + "--name shop --virtual-network VNET --subnet SUBNET"},
+		{"a private endpoint", cosmos.Refuse(cosmos.Subject{}, cosmos.Firewall, host, "", "", "private endpoint"), "az cosmosdb private-endpoint-connection approve" + group + "--account-name shop --name CONNECTION"},
+		{"a container that is missing", cosmos.Refuse(cosmos.Subject{Container: orders}, cosmos.Missing, host, "", "", ""), "az cosmosdb sql container list" + group + "--account-name shop --database-name shop --query '[].name'"},
+		{"a lease container that is missing", cosmos.Refuse(cosmos.Subject{Container: orders, Leases: true}, cosmos.Missing, host, "", "", ""),
 			"az cosmosdb sql container create" + group + `--account-name shop --database-name shop --name 'my order'\''s' --partition-key-path /id`},
-		{"a database that is missing", cosmos.Refusal{Kind: cosmos.Missing, Subject: cosmos.Subject{Container: cosmos.Container{Database: "shop"}}}, "az cosmosdb sql database list" + group + "--account-name shop --query '[].name'"},
-		{"an account that is missing", cosmos.Refusal{Kind: cosmos.Missing}, ""},
-		{"a container that throttles", cosmos.Refusal{Kind: cosmos.Throttled, Subject: cosmos.Subject{Container: orders}},
+		{"a database that is missing", cosmos.Refuse(cosmos.Subject{Container: cosmos.Container{Database: "shop"}}, cosmos.Missing, host, "", "", ""), "az cosmosdb sql database list" + group + "--account-name shop --query '[].name'"},
+		{"an account that is missing", cosmos.Refuse(cosmos.Subject{}, cosmos.Missing, host, "", "", ""), ""},
+		{"a container that throttles", cosmos.Refuse(cosmos.Subject{Container: orders}, cosmos.Throttled, host, "", "", ""),
 			"az cosmosdb sql container throughput update" + group + `--account-name shop --database-name shop --name 'my order'\''s' --throughput REQUEST_UNITS`},
-		{"the account throttles, which no container's throughput fixes", cosmos.Refusal{Kind: cosmos.Throttled}, ""},
+		{"the account throttles, which no container's throughput fixes", cosmos.Refuse(cosmos.Subject{}, cosmos.Throttled, host, "", "", ""), ""},
 	} {
-		c.r.Account = host
-		if got := c.r.Command(); got != c.want || c.r.Advice() == "" {
+		if got := c.r.Command; got != c.want || c.r.Remedy == "" {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.rule, got, c.want)
 		}
 	}

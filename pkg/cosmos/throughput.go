@@ -18,6 +18,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
 // Throughput is what a container, or a database, is provisioned with.
@@ -27,45 +29,36 @@ type Throughput struct {
 	Minimum     int  // the least that the service allows it to be; 0 if it does not say
 	Pending     bool // the service is not done with making it so
 
-	// Usage is what the call that returns it has cost, also if that fails. Requests of Azure Resource Manager
-	// are none of the account's: they do not count.
-	Usage Usage
-
 	offer azcosmos.ThroughputProperties // zero if Azure Resource Manager was asked
 }
 
 // ReadThroughput reads the throughput of a container, or of a database if c has no ID. It takes a
-// key: the data plane lets no identity read offers. The error is a *Refusal, of kind Serverless,
+// key: the data plane lets no identity read offers. The error is a *refusal.Error, of kind Serverless,
 // SharedThroughput or NoThroughput if there is none to read, or says what to do. It asks the region that
 // takes writes, since another one may still tell what was there before.
-func (a *Account) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
-	asked := call{primary: true}
-	defer func() { t.Usage = asked.Usage }()
-	return ownOrShared(c, func(about Subject) (Throughput, error) {
-		asked.about = about
-		return askOffer(ctx, a, &asked, nil, nil)
+func (a *Account) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
+	return a.ownOrShared(c, func(about Subject) (Throughput, error) {
+		return askOffer(ctx, a, &call{about: about, primary: true}, nil, nil)
 	})
 }
 
 // ownOrShared reads the throughput of a container. If it has none, the database says whether it shares that.
-func ownOrShared(c Container, read func(about Subject) (Throughput, error)) (Throughput, error) {
+func (a describer) ownOrShared(c Container, read func(about Subject) (Throughput, error)) (Throughput, error) {
 	t, err := read(Subject{Container: c, Doing: reading})
-	refusal, ok := errors.AsType[*Refusal](err)
-	if !ok || refusal.Kind != NoThroughput || c.ID == "" {
+	if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != NoThroughput || c.ID == "" {
 		return t, err
 	}
-	if _, err := read(Subject{Container: Container{Database: c.Database}, Doing: reading}); err == nil {
-		refusal.Kind = SharedThroughput
+	if _, none := read(Subject{Container: Container{Database: c.Database}, Doing: reading}); none == nil {
+		err = a.refusal(Subject{Container: c, Doing: reading}, SharedThroughput, "", "")
 	}
-	return t, refusal
+	return t, err
 }
 
 // ReplaceThroughput replaces a throughput, as ReadThroughput returned it, by so many request units a
-// second. Manual stays manual, and autoscaled autoscaled. The error is a *Refusal of kind Changed if
+// second. Manual stays manual, and autoscaled autoscaled. The error is a *refusal.Error of kind Changed if
 // it is no longer what was read, and NotAllowed if the service does not allow it.
-func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (t Throughput, err error) {
+func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (Throughput, error) {
 	asked := call{about: Subject{Container: c, Doing: replacing}, primary: true}
-	defer func() { t.Usage = asked.Usage }()
 	wanted := azcosmos.NewManualThroughputProperties(int32(ruPerSecond))
 	if from.Autoscale {
 		wanted = azcosmos.NewAutoscaleThroughputProperties(int32(ruPerSecond))
@@ -98,7 +91,7 @@ func askOffer(ctx context.Context, a *Account, asked *call, wanted *azcosmos.Thr
 	}
 	if none, ok := errors.AsType[*azcore.ResponseError](err); ok && none.RawResponse != nil {
 		// azcosmos makes this error of an empty list of offers.
-		return t, &Refusal{Kind: NoThroughput, Account: a.host, Setting: a.setting, Subject: asked.about}
+		return t, a.refusal(asked.about, NoThroughput, "", "")
 	}
 	if err != nil {
 		return t, a.failed(asked, err)
@@ -196,7 +189,7 @@ type autoscale struct {
 
 // ReadThroughput is as that of Account.
 func (m *Manager) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
-	return ownOrShared(c, func(about Subject) (Throughput, error) { return m.read(ctx, about) })
+	return m.ownOrShared(c, func(about Subject) (Throughput, error) { return m.read(ctx, about) })
 }
 
 func (m *Manager) read(ctx context.Context, about Subject) (t Throughput, err error) {
@@ -227,9 +220,7 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 		return Throughput{}, err
 	}
 	if now.RUPerSecond != from.RUPerSecond || now.Autoscale != from.Autoscale {
-		changed := m.refusal(about, 0, 0) // no answer said it
-		changed.Kind = Changed
-		return Throughput{}, changed
+		return Throughput{}, m.refusal(about, Changed, "", "")
 	}
 	var wanted settings
 	if from.Autoscale {
@@ -279,7 +270,7 @@ func (m *Manager) send(ctx context.Context, method string, about Subject, body *
 	return answer, nil
 }
 
-// failed turns the error of a request into one that says what to do: a Refusal if Azure Resource Manager
+// failed turns the error of a request into one that says what to do: a refusal if Azure Resource Manager
 // answered, which has the account's own answer in its words. That of a change that failed comes with a 200,
 // and a code that stands for the status (https://github.com/pulumi/pulumi-azure-native/issues/4189).
 func (m *Manager) failed(about Subject, err error) error {
@@ -290,11 +281,8 @@ func (m *Manager) failed(about Subject, err error) error {
 		}
 		return m.describer.failed(&call{about: about}, err)
 	}
-	r := m.refused(about, answer.RawResponse)
-	if r.Kind == Missing {
-		r.Kind = NoThroughput
-	} else if r.Status == http.StatusConflict || r.Status == http.StatusOK && answer.ErrorCode == "PreconditionFailed" {
-		r.Kind = Changed
+	if answer.ErrorCode == "PreconditionFailed" {
+		answer.RawResponse.StatusCode = http.StatusPreconditionFailed
 	}
-	return r
+	return m.refused(about, answer.RawResponse)
 }

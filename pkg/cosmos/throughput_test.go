@@ -18,6 +18,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
 const accountID = "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/shop/providers/Microsoft.DocumentDB/databaseAccounts/shop"
@@ -149,7 +150,7 @@ func TestAThroughputThatCannotBeSaysWhyAndWhatMendsIt(t *testing.T) {
 		for _, c := range []struct {
 			rule string
 			err  error
-			kind cosmos.RefusalKind
+			kind refusal.Kind
 			text string
 		}{
 			{"it shares the database's", of(way.ReadThroughput(t.Context(), cosmos.Container{Database: "both", ID: "sharing"})), cosmos.SharedThroughput,
@@ -159,8 +160,8 @@ func TestAThroughputThatCannotBeSaysWhyAndWhatMendsIt(t *testing.T) {
 			{"below the minimum", of(way.ReplaceThroughput(t.Context(), fixed, read, 300)), cosmos.NotAllowed, "valid throughput values between 400 and 1000000"},
 			{"not in steps of 100", of(way.ReplaceThroughput(t.Context(), fixed, read, 450)), cosmos.NotAllowed, "keep min and max within what the service allows"},
 		} {
-			refusal, ok := errors.AsType[*cosmos.Refusal](c.err)
-			if !ok || refusal.Kind != c.kind || !strings.Contains(fmt.Sprint(c.err), c.text) || refusal.Advice() == "" {
+			refused, ok := errors.AsType[*refusal.Error](c.err)
+			if !ok || refused.Kind != c.kind || !strings.Contains(fmt.Sprint(c.err), c.text) || refused.Remedy == "" {
 				t.Errorf("%s: %v", c.rule, c.err)
 			}
 		}
@@ -174,7 +175,7 @@ func TestAServerlessAccountIsRecognised(t *testing.T) {
 	t.Parallel()
 	eachWay(t, cosmosfake.Options{Serverless: true}, func(t *testing.T, _ *cosmosfake.Server, way throughput) {
 		_, err := way.ReadThroughput(t.Context(), orders)
-		if refusal, ok := errors.AsType[*cosmos.Refusal](err); !ok || refusal.Kind != cosmos.Serverless || !strings.Contains(err.Error(), "leave throughput out") {
+		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != cosmos.Serverless || !strings.Contains(err.Error(), "leave throughput out") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -192,7 +193,7 @@ func TestSomebodyElsesChangeIsNotOverwritten(t *testing.T) {
 		_, err = other.ReplaceThroughput(t.Context(), fixed, before, 3000)
 		testworld.Must(t, err)
 		_, err = way.ReplaceThroughput(t.Context(), fixed, read, 2000)
-		if refusal, ok := errors.AsType[*cosmos.Refusal](err); !ok || refusal.Kind != cosmos.Changed || !strings.Contains(err.Error(), "left alone") {
+		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != cosmos.Changed || !strings.Contains(err.Error(), "left alone") {
 			t.Errorf("%v", err)
 		}
 		if now, err := way.ReadThroughput(t.Context(), fixed); err != nil || now.RUPerSecond != 3000 {
@@ -278,7 +279,7 @@ func TestAnIdentityIsToldWhereItMayAsk(t *testing.T) {
 		"of Azure Resource Manager, with a token of another": {managed(t, server, cosmosfake.ManagerOptions{}, &credential{token: "other"}), "Cosmos DB Operator"},
 	} {
 		_, err := c.way.ReadThroughput(t.Context(), fixed)
-		if refusal, ok := errors.AsType[*cosmos.Refusal](err); !ok || refusal.Kind != cosmos.NotPermitted || !strings.Contains(err.Error(), c.text) {
+		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != cosmos.NotPermitted || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}

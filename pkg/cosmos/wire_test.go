@@ -18,6 +18,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
 // reads are requests of azcosmos, and of our own pipeline.
@@ -197,8 +198,8 @@ func TestAzcosmosDropsATokenThatIsRefused(t *testing.T) {
 			testworld.Must(t, err)
 			_ = read(t.Context(), a)
 			g.refused = "token1"
-			if refusal, ok := errors.AsType[*cosmos.Refusal](read(t.Context(), a)); !ok || refusal.Status != 401 {
-				t.Errorf("%v", refusal)
+			if refused, ok := errors.AsType[*refusal.Error](read(t.Context(), a)); !ok || refused.Status != 401 {
+				t.Errorf("%v", refused)
 			}
 			_ = read(t.Context(), a)
 			if g.last() != "token2" || i.questions() != 2 {

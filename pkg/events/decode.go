@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 )
 
 // MaxBody is the greatest length of an encoded scale event, in bytes. A state table has room for more; it is
@@ -32,14 +33,9 @@ func Decode(body []byte) (ScaleEvent, error) {
 }
 
 func decode(body []byte) (ScaleEvent, error) {
-	var env struct {
-		envelope
-		Data json.RawMessage `json:"data"`
-	}
-	given, err := object(body, "")
-	if err == nil {
-		err = given.read("", &env)
-	}
+	var env envelope
+	err := read(body, "", &env)
+	d := env.Data
 	switch {
 	case err != nil && (env.SpecVersion == "" || env.Type == ""):
 		return ScaleEvent{}, err
@@ -49,12 +45,15 @@ func decode(body []byte) (ScaleEvent, error) {
 		return ScaleEvent{}, fmt.Errorf("type is %q, this consumer reads %q", env.Type, Type)
 	case err != nil:
 		return ScaleEvent{}, err
+	case d.Processor != nil && *d.Processor == "", d.Group != nil && *d.Group == "":
+		return ScaleEvent{}, errors.New("data.processor and data.group must be null or not empty")
+	case d.Processor == nil && d.Group == nil:
+		return ScaleEvent{}, errors.New("data.processor must not be null, or data.group")
+	case d.Group != nil && d.Members == nil:
+		return ScaleEvent{}, errors.New("missing data.members")
 	}
-	data, err := decodeData(env.Data)
-	if err != nil {
-		return ScaleEvent{}, err
-	}
-	e := ScaleEvent{Source: env.Source, Time: env.Time.UTC(), Data: data}
+	e := ScaleEvent{Source: env.Source, Time: env.Time.UTC(), Data: d.Data}
+	e.Processor, e.Group = *cmp.Or(d.Processor, new("")), *cmp.Or(d.Group, new(""))
 	err = e.validate()
 	switch {
 	case err != nil:
@@ -69,61 +68,18 @@ func decode(body []byte) (ScaleEvent, error) {
 	return e, nil
 }
 
-func decodeData(raw []byte) (Data, error) {
-	given, err := object(raw, "data.")
-	if err != nil {
-		return Data{}, err
+// read reads an object into a struct, as its tags have the fields: those without omitempty must be there, by their
+// exact names, and only pointers may be null. at is the place of the object with a dot at its end, "" for the event
+// itself. The error is one line, since it becomes the reason of a dead letter, and repeats no value, which may be
+// as long as the message.
+func read(raw []byte, at string, into any) error {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
+		return errors.New(strings.TrimPrefix(strings.TrimSuffix(at, ".")+": no JSON object", ": "))
 	}
-	if given["group"] == nil && given["epoch"] == nil { // of a release that had neither: it may have waited in a queue for long
+	if _, ok := into.(*encodedData); ok && given["group"] == nil && given["epoch"] == nil { // of a release that had neither: it may have waited in a queue for long
 		given["group"], given["epoch"] = []byte("null"), []byte("0")
 	}
-	var d struct {
-		encodedData
-		Members []json.RawMessage `json:"members,omitempty"`
-	}
-	err = given.read("data.", &d)
-	switch {
-	case err != nil:
-		return Data{}, err
-	case d.Processor != nil && *d.Processor == "", d.Group != nil && *d.Group == "":
-		return Data{}, errors.New("data.processor and data.group must be null or not empty")
-	case d.Processor == nil && d.Group == nil:
-		return Data{}, errors.New("data.processor must not be null, or data.group")
-	case d.Group != nil && d.Members == nil:
-		return Data{}, errors.New("missing data.members")
-	}
-	data := d.Data
-	data.Processor, data.Group = *cmp.Or(d.Processor, new("")), *cmp.Or(d.Group, new(""))
-	if d.Members != nil {
-		data.Members = make([]Member, len(d.Members))
-	}
-	for i, raw := range d.Members {
-		at := fmt.Sprintf("data.members[%d].", i)
-		if given, err = object(raw, at); err == nil {
-			err = given.read(at, &data.Members[i])
-		}
-		if err != nil {
-			return Data{}, err
-		}
-	}
-	return data, nil
-}
-
-// fields are the fields of an object by their exact names, which encoding/json alone would match in any case.
-type fields map[string]json.RawMessage
-
-// object reads an object. at is its place with a dot at the end, "" for the event itself.
-func object(raw []byte, at string) (given fields, err error) {
-	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
-		return nil, errors.New(strings.TrimPrefix(strings.TrimSuffix(at, ".")+": no JSON object", ": "))
-	}
-	return given, nil
-}
-
-// read puts the fields into a struct, as their tags have them: those without omitempty must be there, and only
-// pointers may be null. The error is one line, since it becomes the reason of a dead letter, and repeats no
-// value, which may be as long as the message.
-func (given fields) read(at string, into any) error {
 	var missing, problems []string
 	s := reflect.ValueOf(into).Elem()
 	for _, field := range reflect.VisibleFields(s.Type()) {
@@ -136,11 +92,8 @@ func (given fields) read(at string, into any) error {
 		case string(value) == "null" && field.Type.Kind() != reflect.Pointer:
 			problems = append(problems, at+name+" must not be null")
 		case ok:
-			err := json.Unmarshal(value, s.FieldByIndex(field.Index).Addr().Interface())
-			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-				problems = append(problems, fmt.Sprintf("%s%s: must be of type %s", at, name, wrong.Type))
-			} else if err != nil {
-				problems = append(problems, at+name+": must be an RFC 3339 time") // the one field that reads itself
+			if err := readField(value, at+name, s.FieldByIndex(field.Index).Addr().Interface()); err != nil {
+				problems = append(problems, err.Error())
 			}
 		}
 	}
@@ -149,6 +102,33 @@ func (given fields) read(at string, into any) error {
 	}
 	if len(problems) > 0 {
 		return errors.New(strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// readField reads what a field at a place has.
+func readField(value []byte, at string, into any) (err error) {
+	switch into := into.(type) {
+	case *encodedData:
+		return read(value, at+".", into)
+	case *[]Member:
+		var members []json.RawMessage
+		if json.Unmarshal(value, &members) != nil {
+			return errors.New(at + ": must be a list")
+		}
+		*into = make([]Member, len(members))
+		for i, raw := range members {
+			err = cmp.Or(err, read(raw, fmt.Sprintf("%s[%d].", at, i), &(*into)[i]))
+		}
+		return err
+	case *time.Time:
+		if json.Unmarshal(value, into) != nil {
+			return errors.New(at + ": must be an RFC 3339 time")
+		}
+		return nil
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(value, into)); ok {
+		return fmt.Errorf("%s: must be of type %s", at, wrong.Type)
 	}
 	return nil
 }

@@ -22,10 +22,7 @@ func (t *tick) follow(d *subject) {
 	if t.containers == nil {
 		return
 	}
-	containers, spent := t.containers.Follow(d.name, d.want(d.next), d.last.Containers)
-	d.next.Containers = containers
-	d.next.Lag.Requests += spent.Requests
-	d.next.Lag.Charge += spent.Charge
+	d.next.Containers = t.containers.Follow(d.name, d.want(d.next), d.last.Containers)
 }
 
 // followGroup adds to the State of a group what the containers of its members need for what it
@@ -37,8 +34,7 @@ func (t *tick) followGroup(d *subject, members []*subject) {
 	for _, m := range members {
 		w := m.asks.want
 		w.Replicas, w.Member = d.next.Memory.Replicas, false
-		containers, _ := t.containers.Follow(m.name, w, m.asks.containers)
-		for _, c := range containers {
+		for _, c := range t.containers.Follow(m.name, w, m.asks.containers) {
 			if !slices.ContainsFunc(d.next.Containers, c.Same) {
 				d.next.Containers = append(d.next.Containers, c)
 			}

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net"
 	"strings"
 
@@ -98,17 +97,9 @@ func (c *checker) shards() []*section {
 // noSubscriber says what happens to events in a topic that nobody subscribes to.
 const noSubscriber = "a topic without one drops every event"
 
-// mayNotManage reports whether a service refused what takes the Manage right.
-func mayNotManage(err error) bool {
-	refusal, ok := errors.AsType[*servicebus.Refusal](err)
-	return ok && refusal.Kind == servicebus.NotPermitted
-}
-
 // subscriptionFinding says whether what is sent to a topic gets anywhere.
 func subscriptionFinding(e serviceEndpoint, queue string, n int, isTopic bool, err error) finding {
 	switch {
-	case mayNotManage(err):
-		return notTried("subscriptions can be seen with the Manage right alone, or with the role Azure Service Bus Data Owner: check that %s has one if it is a topic, since %s", queue, noSubscriber)
 	case err != nil:
 		return notTried("%v: check that %s has a subscription if it is a topic, since %s", err, queue, noSubscriber)
 	case !isTopic:

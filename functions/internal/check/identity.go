@@ -21,7 +21,6 @@ import (
 type principal struct {
 	object string // what roles are assigned to
 	client string
-	person bool // rather than a service principal
 }
 
 // signIn adds whose the identity is that proves a connection, by a token for a scope. credential is the connection's
@@ -90,20 +89,15 @@ func principalOf(token string) principal {
 		return principal{}
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return principal{}
-	}
 	var claims struct {
 		Object      string `json:"oid"`
 		Application string `json:"appid"` // in tokens of version 1
 		Party       string `json:"azp"`   // in tokens of version 2
-		Kind        string `json:"idtyp"`
-		Delegated   string `json:"scp"` // only a person delegates
 	}
-	if json.Unmarshal(payload, &claims) != nil {
+	if err != nil || json.Unmarshal(payload, &claims) != nil {
 		return principal{}
 	}
-	return principal{guid(claims.Object), cmp.Or(guid(claims.Application), guid(claims.Party)), claims.Kind == "user" || claims.Delegated != ""}
+	return principal{guid(claims.Object), cmp.Or(guid(claims.Application), guid(claims.Party))}
 }
 
 // guid is a text if it is a GUID, and otherwise nothing.

@@ -42,23 +42,18 @@ func httpEndpoint(service azurecli.Service, address, setting string) serviceEndp
 // usualPort is that of HTTPS and of HTTP.
 var usualPort = map[bool]string{true: "443", false: "80"}
 
-// handshake is what a service shows when it is connected to.
-type handshake struct {
-	tls   *tls.ConnectionState // nil without TLS
-	ahead *time.Duration       // of this machine's clock, below 0 if it is behind; nil if the service told no time
-}
-
 // reach adds whether the service can be found and reached, what certificate it shows, and whether its clock is that
 // of this machine.
 func (s *section) reach(e serviceEndpoint) {
 	var (
-		shown    handshake
+		shown    *tls.ConnectionState
+		ahead    *time.Duration
 		tlsError error
 	)
 	s.try("dns", e.resolve)
 	s.try("connection", func(ctx context.Context) finding {
 		var err error
-		if shown, err = e.connect(ctx); isTLS(err) {
+		if shown, ahead, err = e.connect(ctx); isTLS(err) {
 			tlsError, err = err, nil
 		}
 		if err != nil {
@@ -70,19 +65,19 @@ func (s *section) reach(e serviceEndpoint) {
 		switch {
 		case tlsError != nil:
 			return e.untrusted(tlsError)
-		case shown.tls == nil:
+		case shown == nil:
 			return notTried("plain text, as stand-ins speak it: there is no certificate")
 		}
-		return good("%s, the certificate is trusted and valid until %s", tls.VersionName(shown.tls.Version), shown.tls.PeerCertificates[0].NotAfter.UTC().Format(time.DateOnly))
+		return good("%s, the certificate is trusted and valid until %s", tls.VersionName(shown.Version), shown.PeerCertificates[0].NotAfter.UTC().Format(time.DateOnly))
 	})
 	if e.url == nil {
 		return // AMQP tells no time
 	}
 	s.steps = append(s.steps, step{check: "clock", beside: true, try: func(context.Context) finding {
-		if shown.ahead == nil {
+		if ahead == nil {
 			return notTried("the answer has no date")
 		}
-		return clockFinding(*shown.ahead)
+		return clockFinding(*ahead)
 	}})
 }
 
@@ -130,45 +125,38 @@ func scopeOf(a netip.Addr) string {
 	}
 }
 
-// connect connects as the clients do, and signs nothing.
-func (e serviceEndpoint) connect(ctx context.Context) (handshake, error) {
-	if e.url != nil {
-		return e.get(ctx)
+// connect connects as the clients do, and signs nothing. It returns what TLS shows, nil without TLS, and how far this
+// machine's clock is ahead, below 0 if it is behind; nil if the service tells no time.
+func (e serviceEndpoint) connect(ctx context.Context) (shown *tls.ConnectionState, ahead *time.Duration, err error) {
+	if e.url == nil {
+		dial := new(net.Dialer).DialContext
+		if e.tls {
+			dial = (&tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12}}).DialContext
+		}
+		connection, err := dial(ctx, "tcp", net.JoinHostPort(e.host, e.port))
+		if err != nil {
+			return nil, nil, err
+		}
+		defer connection.Close()
+		if secured, ok := connection.(*tls.Conn); ok {
+			shown = new(secured.ConnectionState())
+		}
+		return shown, nil, nil
 	}
-	dial := new(net.Dialer).DialContext
-	if e.tls {
-		dial = (&tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12}}).DialContext
-	}
-	connection, err := dial(ctx, "tcp", net.JoinHostPort(e.host, e.port))
-	if err != nil {
-		return handshake{}, err
-	}
-	defer connection.Close()
-	var shown handshake
-	if secured, ok := connection.(*tls.Conn); ok {
-		shown.tls = new(secured.ConnectionState())
-	}
-	return shown, nil
-}
-
-func (e serviceEndpoint) get(ctx context.Context) (handshake, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url.String(), nil)
 	if err != nil {
-		return handshake{}, err
+		return nil, nil, err
 	}
-	client := bounded.Client(&http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true})
 	sent := time.Now()
-	response, err := client.Do(request)
+	answer, err := bounded.Client(&http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}).Do(request)
 	if err != nil {
-		return handshake{}, err
+		return nil, nil, err
 	}
-	took := time.Since(sent)
-	defer response.Body.Close()
-	shown := handshake{tls: response.TLS}
-	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		shown.ahead = new(sent.Add(took / 2).Sub(date))
+	defer answer.Body.Close()
+	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+		ahead = new(sent.Add(time.Since(sent) / 2).Sub(date))
 	}
-	return shown, nil
+	return answer.TLS, ahead, nil
 }
 
 // isTLS reports whether the port was reached and the TLS handshake failed.
@@ -188,15 +176,15 @@ func (e serviceEndpoint) unreached(ctx context.Context, err error) finding {
 }
 
 func (e serviceEndpoint) untrusted(err error) finding {
-	fix := fmt.Sprintf("set %s to a host and port that speak TLS", e.setting)
+	fix := "set " + e.setting + " to a host and port that speak TLS"
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, new(x509.UnknownAuthorityError)):
 		fix = "set SSL_CERT_FILE to a PEM file that holds the certificate of the authority"
 	case errors.As(err, new(x509.HostnameError)):
-		fix = fmt.Sprintf("correct the host in setting %s", e.setting)
+		fix = "correct the host in setting " + e.setting
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		fix = fmt.Sprintf("renew the certificate of %s, or set this machine's clock", e.host)
+		fix = "renew the certificate of " + e.host + ", or set this machine's clock"
 	}
 	return bad(fix, "%v", reasonOf(err))
 }
@@ -214,13 +202,14 @@ func reasonOf(err error) error {
 const maxSkew = time.Minute
 
 func clockFinding(ahead time.Duration) finding {
-	direction := "ahead of"
+	off, direction := ahead.Abs().Round(time.Second), "ahead of"
 	if ahead < 0 {
 		direction = "behind"
 	}
-	if off := ahead.Abs().Round(time.Second); off > maxSkew {
+	switch {
+	case off > maxSkew:
 		return bad("timedatectl set-ntp true", "this machine's clock is %s %s the service's: live owners pass for dead or dead ones for live, tokens fail at 5m, signatures at 15m", off, direction)
-	} else if off > time.Second {
+	case off > time.Second:
 		return good("%s %s the service's", off, direction)
 	}
 	return good("as the service's")

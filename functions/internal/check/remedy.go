@@ -9,28 +9,20 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
-
-// refusal is what a service refused, with its remedy.
-type refusal interface {
-	error
-	Detail() string
-	Advice() string  // "" if there is nothing to do
-	Command() string // for the advice; "" if there is none
-}
 
 // refused says what is wrong, and how to fix it if a service refused. who asked is named in commands.
 func refused(err error, who principal) finding {
-	r, ok := errors.AsType[refusal](err)
+	r, ok := errors.AsType[*refusal.Error](err)
 	if !ok {
 		return bad("", "%v", err)
 	}
-	fix := r.Command()
+	fix := strings.ReplaceAll(r.Command, azurecli.Principal, cmp.Or(who.object, azurecli.Principal))
 	if fix != "" {
-		kind := map[bool]string{true: "User", false: "ServicePrincipal"}[who.person]
-		fix = strings.NewReplacer(azurecli.Principal, cmp.Or(who.object, azurecli.Principal), azurecli.PrincipalType, kind).Replace(fix) + "   # "
+		fix += "   # "
 	}
-	return bad(fix+r.Advice(), "%s", r.Detail())
+	return bad(fix+r.Remedy, "%s", r.Detail())
 }
 
 // name is the host, with the port if it is not the usual one.

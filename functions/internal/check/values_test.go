@@ -13,7 +13,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
-	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
 // What the commands of the tool never meet where everything runs on one machine: hosts of Azure, and
@@ -33,11 +33,8 @@ func TestATokenTellsWhoseItIs(t *testing.T) {
 		rule, token string
 		want        principal
 	}{
-		{"version 1 names the application appid", claims(`{"oid":"` + objectID + `","appid":"` + clientID + `"}`), principal{objectID, clientID, false}},
-		{"version 2 names it azp", claims(`{"oid":"` + objectID + `","azp":"` + clientID + `"}`), principal{objectID, clientID, false}},
-		{"a user is a person", claims(`{"oid":"` + objectID + `","idtyp":"user"}`), principal{objectID, "", true}},
-		{"so is who delegates", claims(`{"oid":"` + objectID + `","scp":"user_impersonation"}`), principal{objectID, "", true}},
-		{"an application is none", claims(`{"oid":"` + objectID + `","idtyp":"app"}`), principal{objectID, "", false}},
+		{"version 1 names the application appid", claims(`{"oid":"` + objectID + `","appid":"` + clientID + `"}`), principal{objectID, clientID}},
+		{"version 2 names it azp", claims(`{"oid":"` + objectID + `","azp":"` + clientID + `"}`), principal{objectID, clientID}},
 		{"what is no GUID is not repeated", claims(`{"oid":"$(reboot)","appid":"x"}`), principal{}},
 		{"claims that are no JSON", claims(`oid`), principal{}},
 		{"claims that are no base64", "e30.%%%.c2lnbmF0dXJl", principal{}},
@@ -206,7 +203,10 @@ func TestAnEndpointThatIsNotReachedIsFixedWhereTheServiceIs(t *testing.T) {
 
 func TestWhoAskedIsNamedInTheFixOfARefusal(t *testing.T) {
 	t.Parallel()
-	refusal := fmt.Errorf("probing: %w", &cosmos.Refusal{Kind: cosmos.NotPermitted, Status: 403, Manager: true})
+	answer := fmt.Errorf("probing: %w", &refusal.Error{
+		Meaning: "the identity is not permitted to read the account's metadata", Given: "403", Remedy: "give it the role Cosmos DB Operator",
+		Command: azurecli.Assign("Cosmos DB Operator", azurecli.Cosmos.ID("")),
+	})
 	const role = " --role 'Cosmos DB Operator' --scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.DocumentDB/databaseAccounts/ACCOUNT   # give it the role "
 	for _, c := range []struct {
 		rule   string
@@ -215,13 +215,11 @@ func TestWhoAskedIsNamedInTheFixOfARefusal(t *testing.T) {
 		detail string
 		fix    string // its beginning
 	}{
-		{"an application", refusal, principal{object: objectID}, "the identity is not permitted to read the account's metadata (403)",
-			"az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type ServicePrincipal" + role},
-		{"a person", refusal, principal{object: objectID, person: true}, "the identity is not permitted to read the account's metadata (403)",
-			"az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type User" + role},
-		{"who does not say", refusal, principal{}, "the identity is not permitted to read the account's metadata (403)",
-			"az role assignment create --assignee-object-id OBJECT_ID --assignee-principal-type ServicePrincipal" + role},
-		{"a refusal without a command", &cosmos.Refusal{Kind: cosmos.Unavailable, Status: 503}, principal{}, "the account could not read the account's metadata (503)", "the next poll tries again"},
+		{"an application", answer, principal{object: objectID}, "the identity is not permitted to read the account's metadata (403)",
+			"az role assignment create --assignee-object-id " + objectID + role},
+		{"who does not say", answer, principal{}, "the identity is not permitted to read the account's metadata (403)",
+			"az role assignment create --assignee-object-id OBJECT_ID" + role},
+		{"a refusal without a command", &refusal.Error{Meaning: "the account could not read the account's metadata", Given: "503", Remedy: "the next poll tries again"}, principal{}, "the account could not read the account's metadata (503)", "the next poll tries again"},
 		{"what is no refusal", errors.New("connection reset"), principal{}, "connection reset", ""},
 	} {
 		if got := refused(c.err, c.who); got.status != Fail || got.detail != c.detail || !strings.HasPrefix(got.fix, c.fix) || (c.fix == "") != (got.fix == "") {

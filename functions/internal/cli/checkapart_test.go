@@ -154,7 +154,7 @@ func TestTheIdentityOfTheStateTableIsNamedInItsRole(t *testing.T) {
 	p.settings["AZURE_TOKEN_CREDENTIALS"] = "ManagedIdentityCredential"
 	got, r := p.checkApart(t)
 	wantOnly(t, got, remedy{"/feedscale", "write state", "403 AuthorizationPermissionMismatch",
-		"az role assignment create --assignee-object-id " + objectID + " --assignee-principal-type User --role 'Storage Table Data Contributor' " +
+		"az role assignment create --assignee-object-id " + objectID + " --role 'Storage Table Data Contributor' " +
 			"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.Storage/storageAccounts/STORAGE_ACCOUNT"})
 	if scope := source.scopes.Load(); scope == nil || *scope != "https://storage.azure.com" {
 		t.Errorf("the token was asked for %v", scope)

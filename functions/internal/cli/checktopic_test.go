@@ -55,7 +55,7 @@ func TestATopicThatNobodySubscribesToIsSeenWhereItMayBe(t *testing.T) {
 		{"a queue", queue, false, nil, "", "", ""},
 		{"a queue that may be managed, and not received from", queue, false, mayNotReceive, check.OK, "decisions is a queue, which needs none", ""},
 		{"it may not be managed", alone, false, refuse(servicebusfake.OpHTTP, false, servicebusfake.Answer{Condition: "refused", Status: http.StatusUnauthorized, Keep: true}), check.Skip,
-			"subscriptions can be seen with the Manage right alone, or with the role Azure Service Bus Data Owner: check that decisions has one if it is a topic, since a topic without one drops every event", ""},
+			"read them with the Manage right, or with the role Azure Service Bus Data Owner: check that decisions has a subscription if it is a topic, since a topic without one drops every event", ""},
 		{"the management API is out of order", alone, false, refuse(servicebusfake.OpHTTP, false, servicebusfake.Answer{Condition: "refused", Status: http.StatusServiceUnavailable, Keep: true}), check.Skip,
 			"answered 503: check that decisions has a subscription if it is a topic", ""},
 		{"a development emulator", alone, true, nil, check.Skip, "without TLS is not asked for subscriptions: a topic without one drops every event", ""},

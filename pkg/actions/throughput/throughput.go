@@ -118,9 +118,8 @@ type Keeper struct {
 // reading is what was read of a container last.
 type reading struct {
 	cosmos.Throughput
-	at    time.Time    // zero = never
-	err   error        // of the last attempt; then the next turn reads again
-	spent cosmos.Usage // not yet returned by Follow
+	at  time.Time // zero = never
+	err error     // of the last attempt; then the next turn reads again
 }
 
 // fresh reports whether a reading still counts. It does not if a change is not seen to be made, or if the
@@ -164,7 +163,7 @@ func (c *Container) decide(now time.Time, last state.Container, r reading, deman
 	target = r.RUPerSecond
 	back := last.Found > 0 && (!c.Apply || !follows)
 	switch {
-	case back && isGone(r.err):
+	case back && errors.Is(r.err, cosmos.ErrMissing):
 		forget(&next)
 		next.Note = "it is gone, and what was found in it with it"
 		return next, target
@@ -194,12 +193,6 @@ func (c *Container) decide(now time.Time, last state.Container, r reading, deman
 	}
 	next.Bill(now)
 	return next, target
-}
-
-// isGone reports whether the account has no such container, or no throughput for it.
-func isGone(err error) bool {
-	refusal, ok := errors.AsType[*cosmos.Refusal](err)
-	return ok && !refusal.Manager && (refusal.Kind == cosmos.Missing || refusal.Kind == cosmos.NoThroughput || refusal.Kind == cosmos.SharedThroughput)
 }
 
 // recommend decides as if the last recommendation were provisioned, so that it recommends what apply would

@@ -130,7 +130,6 @@ func (t *Turn) learn(s *subject, told cosmos.Throughput, err error) reading {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.readings[s.Name]
-	r.spent.Add(told.Usage)
 	if r.err = err; err == nil {
 		r.Throughput, r.at = told, t.now
 	}
@@ -139,30 +138,22 @@ func (t *Turn) learn(s *subject, told cosmos.Throughput, err error) reading {
 }
 
 // Follow returns the containers of a processor that was just decided, with what they need as far as it is
-// known by now, and the cost of requests for them since the last call. It changes nothing. last is what the
-// State of the poll before shows.
-func (t *Turn) Follow(processor string, w Want, last []state.Container) (all []state.Container, spent cosmos.Usage) {
+// known by now. It changes nothing. last is what the State of the poll before shows.
+func (t *Turn) Follow(processor string, w Want, last []state.Container) []state.Container {
 	if !slices.ContainsFunc(t.Containers, func(c *Container) bool { return c.names(processor) }) {
-		return nil, spent
+		return nil
 	}
 	<-t.ready
 	if t.err != nil {
-		return last, spent
+		return last
 	}
 	t.mu.Lock()
 	if known, ok := t.wants[processor]; ok && w.Member {
 		w.Replicas = known.Replicas
 	}
 	t.wants[processor] = w
-	for _, c := range t.Containers {
-		if r, ok := t.readings[c.document()]; ok && c.names(processor) {
-			spent.Add(r.spent)
-			r.spent = cosmos.Usage{}
-			t.readings[c.document()] = r
-		}
-	}
 	t.mu.Unlock()
-	return t.Shown(processor), spent
+	return t.Shown(processor)
 }
 
 // Shown returns the containers of a processor: as they were settled or, before that, as far as it is known.
@@ -189,7 +180,7 @@ func (t *Turn) Shown(processor string) (all []state.Container) {
 // provisions them. A container that fails delays no other.
 func (t *Turn) Settle(ctx context.Context, wants map[string]Want) {
 	<-t.ready
-	if t.err == nil {
+	if t.err == nil && t.old != nil {
 		t.err = t.takeOver(ctx)
 	}
 	if t.err != nil {
@@ -205,9 +196,6 @@ func (t *Turn) Settle(ctx context.Context, wants map[string]Want) {
 // takeOver moves each container from the document of earlier releases to one of its own, and then removes
 // the old document.
 func (t *Turn) takeOver(ctx context.Context) error {
-	if t.old == nil {
-		return nil
-	}
 	for _, s := range t.all {
 		if s.Version == "" && s.last.Found > 0 {
 			if err := t.commit(ctx, s, s.last, true); err != nil {
@@ -216,11 +204,8 @@ func (t *Turn) takeOver(ctx context.Context) error {
 		}
 	}
 	t.old.Text = nil
-	if _, err := t.Store.Put(ctx, *t.old); err != nil {
-		return err
-	}
-	t.old = nil
-	return nil
+	_, err := t.Store.Put(ctx, *t.old)
+	return err
 }
 
 // commit stores the document of a container, or removes it unless keep.

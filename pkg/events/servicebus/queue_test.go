@@ -41,10 +41,10 @@ func TestAnIdentity(t *testing.T) {
 			t.Cleanup(func() { _ = p.Close(context.Background()) })
 			err = p.Publish(t.Context(), numbered(t, "orders", 1))
 			wantError(t, err, c.want, "-token")
-			const command = "az role assignment create --assignee-object-id OBJECT_ID --assignee-principal-type PRINCIPAL_TYPE --role 'Azure Service Bus Data Sender' " +
+			const command = "az role assignment create --assignee-object-id OBJECT_ID --role 'Azure Service Bus Data Sender' " +
 				"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.ServiceBus/namespaces/NAMESPACE/queues/scale"
-			if refusal, ok := errors.AsType[*servicebus.Refusal](err); ok && refusal.Command() != command {
-				t.Errorf("got %s, want %s", refusal.Command(), command)
+			if refusal, ok := errors.AsType[*servicebus.Refusal](err); ok && refusal.Command != command {
+				t.Errorf("got %s, want %s", refusal.Command, command)
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/Azure/go-amqp"
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
-	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
 var (
@@ -20,8 +20,12 @@ var (
 	errLinkLost = errors.New("the link was lost")
 )
 
+// Refusal is the error of a Publish, a Run or a Probe that the service refused, without the text of the service,
+// which may contain keys and tokens. Its Meaning says what is refused and by whom, its Remedy how to fix it.
+type Refusal = refusal.Error
+
 // Kind is what the service refuses.
-type Kind string
+type Kind = refusal.Kind
 
 // The kinds of refusals.
 const (
@@ -31,43 +35,10 @@ const (
 	QueueFull     Kind = "full"              // its quota is exceeded
 	QueueDisabled Kind = "disabled"          // for sending or for receiving
 	Throttled     Kind = "throttled"         // the only one that passes by itself
-	TooLarge      Kind = "event too large"   // for this queue; other events may pass
+	TooLarge      Kind = "event too large"   // for this queue; other events may pass; it wraps events.ErrTooLarge
 	WrongSessions Kind = "wrong session use" // the queue requires sessions and is consumed without, or the other way round
 	WrongEntity   Kind = "wrong entity"      // as a topic, from which nothing can be received
 )
-
-// Refusal is the error of a Publish, a Run or a Probe that the service refused. It leaves out the text of
-// the service, which may contain keys and tokens.
-type Refusal struct {
-	Kind    Kind
-	Meaning string // what is refused, and by whom
-	Remedy  string // how to fix it
-
-	command string
-}
-
-func (r *Refusal) Error() string { return r.Meaning + ": " + r.Remedy }
-
-// Detail returns the Meaning.
-func (r *Refusal) Detail() string { return r.Meaning }
-
-// Advice returns the Remedy.
-func (r *Refusal) Advice() string { return r.Remedy }
-
-// Command returns the command of the Azure CLI for the Remedy; "" where there is none.
-func (r *Refusal) Command() string { return r.command }
-
-// Cause returns how the service refuses, without the queue, which the poller adds.
-func (r *Refusal) Cause() changefeed.Cause {
-	c := changefeed.Cause{Says: fmt.Sprintf("refuses (%s)", r.Kind), Remedy: r.Remedy}
-	if r.command != "" {
-		c.Remedy += ": " + r.command
-	}
-	return c
-}
-
-// Is reports whether target is events.ErrTooLarge and the refusal has that meaning.
-func (r *Refusal) Is(target error) bool { return r.Kind == TooLarge && target == events.ErrTooLarge }
 
 // kinds are what the conditions of the broker mean. The SDK lists those that go-amqp does not name in
 // sdk/messaging/azservicebus/internal/errors.go of github.com/Azure/azure-sdk-for-go.
@@ -128,8 +99,8 @@ func (q queue) explain(err error, tries int) error {
 	if err == nil {
 		return nil
 	}
-	if r := q.refusal(err); r != nil {
-		return r
+	if kind := kindOf(err); kind != "" {
+		return q.refusal(kind)
 	}
 	in := "Service Bus namespace " + q.host
 	switch {
@@ -145,65 +116,65 @@ func (q queue) explain(err error, tries int) error {
 	return fmt.Errorf("%s of %s: %w", q, in, err)
 }
 
-// refusal returns what the service refused; nil if err is no refusal.
-func (q queue) refusal(err error) *Refusal {
+// refusal returns the error of a kind.
+func (q queue) refusal(kind Kind) *Refusal {
+	r := &Refusal{Kind: kind}
+	if kind == TooLarge {
+		r.Sentinel = events.ErrTooLarge
+	}
+	r.Meaning, r.Remedy, r.Command = q.meaning(kind)
+	return r
+}
+
+// meaning says what a refusal means, and what to do, with a command for that if there is one.
+func (q queue) meaning(kind Kind) (meaning, remedy, command string) {
 	verb, activity, right, role := "receive from", "receiving", "Listen", "Azure Service Bus Data Receiver"
 	if q.sends {
 		verb, activity, right, role = "send to", "sending", "Send", "Azure Service Bus Data Sender"
 	}
 	in := "Service Bus namespace " + q.host
 	here := fmt.Sprintf("%s of %s", q, in)
-	kind := kindOf(err)
-	refused := func(meaning, remedy, command string) *Refusal {
-		return &Refusal{Kind: kind, Meaning: meaning, Remedy: remedy, command: command}
-	}
 	switch kind {
 	case QueueNotFound:
-		return refused(fmt.Sprintf("%s does not exist in %s", q, in), "create it, or correct its name", q.creation())
+		return fmt.Sprintf("%s does not exist in %s", q, in), "create it, or correct its name", q.creation()
 	case NotPermitted:
 		if q.byKey {
-			return refused(fmt.Sprintf("the key for %s is refused by %s", q, in), "use a current connection string whose policy has the "+right+" right",
-				q.az("namespace authorization-rule keys list", "--name", "POLICY", "--query", "primaryConnectionString"))
+			return fmt.Sprintf("the key for %s is refused by %s", q, in), "use a current connection string whose policy has the " + right + " right",
+				q.az("namespace authorization-rule keys list", "--name", "POLICY", "--query", "primaryConnectionString")
 		}
-		remedy, entity := "give it the role "+role+" there", "/queues/"
-		if q.subscription != "" {
+		entity := "/queues/"
+		if remedy = "give it the role " + role + " there"; q.subscription != "" {
 			entity = "/topics/"
 		} else if q.sends && !q.signals {
 			remedy += "; the scope of a topic ends with /topics/" + q.name
 		}
-		return refused("the identity may not "+verb+" "+here, remedy, azurecli.Assign(role, azurecli.ServiceBus.ID(q.host)+entity+q.name))
+		return "the identity may not " + verb + " " + here, remedy, azurecli.Assign(role, azurecli.ServiceBus.ID(q.host)+entity+q.name)
 	case NetworkDenied:
-		return refused("the network rules of "+in+" do not let this network in", "allow its address there",
-			q.az("namespace network-rule-set ip-rule add", "--ip-rule", "ip-address="+azurecli.Address, "action=Allow"))
+		return "the network rules of " + in + " do not let this network in", "allow its address there",
+			q.az("namespace network-rule-set ip-rule add", "--ip-rule", "ip-address="+azurecli.Address, "action=Allow")
 	case QueueFull:
-		return refused(here+" is full (quota exceeded)", "see that its consumer runs, or raise its size", "")
+		return here + " is full (quota exceeded)", "see that its consumer runs, or raise its size", ""
 	case QueueDisabled:
-		return refused(here+" is disabled for "+activity, "enable it", "")
+		return here + " is disabled for " + activity, "enable it", ""
 	case Throttled:
-		return refused(here+" is throttled (server busy)", "move the namespace to a larger tier", "")
+		return here + " is throttled (server busy)", "move the namespace to a larger tier", ""
 	case TooLarge:
-		return refused("the event is larger than "+here+" takes", "shorten the processor's target labels, or raise the queue's message size", "")
-	case WrongEntity:
-		if q.subscription != "" {
-			return nil // no reason is known for which a subscription is refused
-		}
-		remedy := "if it is a subscription, publish to its topic"
-		if !q.sends {
+		return "the event is larger than " + here + " takes", "shorten the processor's target labels, or raise the queue's message size", ""
+	case WrongEntity: // which a subscription never is
+		if remedy = "if it is a subscription, publish to its topic"; !q.sends {
 			remedy = "if it is a topic, consume one of its subscriptions: " + q.name + "/Subscriptions/SUBSCRIPTION"
 		}
-		return refused(fmt.Sprintf("%s does not allow to %s %s", in, verb, q), remedy, "")
-	case WrongSessions: // of a receiver: a message of ours is one for either kind of queue
+		return fmt.Sprintf("%s does not allow to %s %s", in, verb, q), remedy, ""
+	case WrongSessions:
 		switch {
-		case q.sends:
-			return nil
 		case q.sessions:
-			return refused(here+" has no sessions", "consume it without, or create it anew with requiresSession", "")
+			return here + " has no sessions", "consume it without, or create it anew with requiresSession", ""
 		case q.signals:
-			return refused(here+" requires sessions", "create it anew without requiresSession", "")
+			return here + " requires sessions", "create it anew without requiresSession", ""
 		}
-		return refused(here+" requires sessions", "consume it with sessions", "")
+		return here + " requires sessions", "consume it with sessions", ""
 	}
-	return nil
+	return "", "", ""
 }
 
 // az is a command of the Azure CLI for the namespace.

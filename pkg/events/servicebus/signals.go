@@ -76,7 +76,25 @@ func (s *Signals) Keep(ctx context.Context, name string, replicas int) error {
 	if err != nil {
 		return err
 	}
-	return q.keep(ctx, replicas)
+	// It counts anew after each step: the SDK repeats a batch whose answer was lost, and another instance may act
+	// at the same time.
+	for stuck := false; ; {
+		present, err := q.count(ctx, replicas)
+		more := len(present) - replicas
+		switch {
+		case err != nil || more == 0:
+			return err
+		case more < 0:
+			err = q.send(ctx, -more)
+		case stuck:
+			return fmt.Errorf("%s of Service Bus namespace %s holds %d messages too many, which another consumer has locked or deferred: see that nothing else receives from it", q, q.host, more)
+		default:
+			stuck, err = q.takeBack(ctx, present[:more])
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // Empty takes all signals out of a queue. A queue that does not exist is empty.
@@ -167,29 +185,6 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 type signalQueue struct {
 	queue
 	connection *connection[SignalLink]
-}
-
-// keep sends or takes back until a count finds the wanted number: the SDK repeats a batch whose answer was
-// lost, and another instance may act at the same time.
-func (q *signalQueue) keep(ctx context.Context, replicas int) error {
-	stuck := false
-	for {
-		present, err := q.count(ctx, replicas)
-		more := len(present) - replicas
-		switch {
-		case err != nil || more == 0:
-			return err
-		case more < 0:
-			err = q.send(ctx, -more)
-		case stuck:
-			return fmt.Errorf("%s of Service Bus namespace %s holds %d messages too many, which another consumer has locked or deferred: see that nothing else receives from it", q, q.host, more)
-		default:
-			stuck, err = q.takeBack(ctx, present[:more])
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // peekPage is how many messages are peeked at once. peekMore is how many more than wanted are counted at

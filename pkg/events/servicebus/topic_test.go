@@ -96,8 +96,8 @@ func TestAConsumerOfATopicSaysWhatIsWrong(t *testing.T) {
 				t.Errorf("got kind %q, want %q, of %v", got, c.kind, err)
 			}
 			refusal, _ := errors.AsType[*servicebus.Refusal](err)
-			if refusal.Kind == servicebus.QueueNotFound && !strings.HasSuffix(refusal.Command(), "--topic-name scale --name nowhere") {
-				t.Errorf("the command is %q", refusal.Command())
+			if refusal.Kind == servicebus.QueueNotFound && !strings.HasSuffix(refusal.Command, "--topic-name scale --name nowhere") {
+				t.Errorf("the command is %q", refusal.Command)
 			}
 		})
 	}
@@ -149,8 +149,8 @@ func TestARoleForATopicIsAssignedAtTheTopic(t *testing.T) {
 	}
 	consumer, err := servicebus.NewConsumerWithIdentity("example.com", identity{token: "bad-token"}, "scale", servicebus.ConsumerOptions{Subscription: "a", Client: client})
 	testworld.Must(t, err)
-	if r := refusal(consumer.Run(t.Context(), into(nil))); !strings.HasSuffix(r.Command(), "/namespaces/NAMESPACE/topics/scale") {
-		t.Errorf("a consumer is told %s", r.Command())
+	if r := refusal(consumer.Run(t.Context(), into(nil))); !strings.HasSuffix(r.Command, "/namespaces/NAMESPACE/topics/scale") {
+		t.Errorf("a consumer is told %s", r.Command)
 	}
 	// What a sender may not send to may be a queue or a topic.
 	p, err := servicebus.NewPublisherWithIdentity("example.com", identity{token: "bad-token"}, "scale", servicebus.PublisherOptions{Client: client})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/feedscale/feedscale/pkg/refusal"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/storetest"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
@@ -43,8 +44,8 @@ func TestEveryFormOfConflictIsOne(t *testing.T) {
 		"the row is gone, in a transaction":         func() *http.Response { return batch(http.StatusNotFound, odata("ResourceNotFound")) },
 		"the status alone, in a transaction":        func() *http.Response { return batch(http.StatusPreconditionFailed, "") },
 		"the row is there, without a multipart":     func() *http.Response { return response(http.StatusAccepted, odata("EntityAlreadyExists")) },
-		"the row is there, as a status of its own":  func() *http.Response { return refusal(http.StatusConflict, "EntityAlreadyExists") },
-		"the row has changed, as its own status":    func() *http.Response { return refusal(http.StatusPreconditionFailed, "UpdateConditionNotSatisfied") },
+		"the row is there, as a status of its own":  func() *http.Response { return refusing(http.StatusConflict, "EntityAlreadyExists") },
+		"the row has changed, as its own status":    func() *http.Response { return refusing(http.StatusPreconditionFailed, "UpdateConditionNotSatisfied") },
 		"the precondition failed, without its code": func() *http.Response { return response(http.StatusPreconditionFailed, "") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestWhatIsNoConflictIsSaidToBeSomethingElse(t *testing.T) {
 	}{
 		"no such table":        {func() *http.Response { return batch(http.StatusNotFound, odata("TableNotFound")) }, "the table is gone"},
 		"too big":              {func() *http.Response { return batch(http.StatusBadRequest, odata("EntityTooLarge")) }, "too big"},
-		"too big as a whole":   {func() *http.Response { return refusal(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge") }, "too big"},
+		"too big as a whole":   {func() *http.Response { return refusing(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge") }, "too big"},
 		"something new":        {func() *http.Response { return batch(http.StatusTeapot, odata("Novelty")) }, "418 Novelty, request abc-123"},
 		"an empty answer":      {func() *http.Response { return response(http.StatusAccepted, "") }, "proxy"},
 		"a page of a proxy":    {func() *http.Response { return response(http.StatusAccepted, "<html>\n<p>Welcome</p>") }, "EOF"},
@@ -91,7 +92,7 @@ func TestAnErrorSaysWhatToDoAndNoSecret(t *testing.T) {
 	t.Parallel()
 	const signed = "TableEndpoint=https://shop.table.core.windows.net;SharedAccessSignature=sv=1&sig=" + secretSignature
 	refused := func(status int, code string) transport {
-		return func(*http.Request) (*http.Response, error) { return refusal(status, code), nil }
+		return func(*http.Request) (*http.Response, error) { return refusing(status, code), nil }
 	}
 	for name, tt := range map[string]struct {
 		connection string
@@ -137,7 +138,7 @@ func TestAnIdentityIsToldItsRole(t *testing.T) {
 	t.Parallel()
 	store, err := tablestore.OpenWithIdentity("https://shop.table.core.windows.net", "feedscale", make(identity, 1),
 		through(func(*http.Request) (*http.Response, error) {
-			return refusal(403, "AuthorizationPermissionMismatch"), nil
+			return refusing(403, "AuthorizationPermissionMismatch"), nil
 		}))
 	if err != nil {
 		t.Fatal(err)
@@ -146,10 +147,10 @@ func TestAnIdentityIsToldItsRole(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Storage Table Data Contributor") {
 		t.Errorf("got %v, want an error that names the role", err)
 	}
-	const command = "az role assignment create --assignee-object-id OBJECT_ID --assignee-principal-type PRINCIPAL_TYPE --role 'Storage Table Data Contributor' " +
+	const command = "az role assignment create --assignee-object-id OBJECT_ID --role 'Storage Table Data Contributor' " +
 		"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.Storage/storageAccounts/shop"
-	if refusal, ok := errors.AsType[*tablestore.Refusal](err); !ok || refusal.Command() != command {
-		t.Errorf("got %+v, want %s", refusal, command)
+	if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Command != command {
+		t.Errorf("got %+v, want %s", refused, command)
 	}
 }
 

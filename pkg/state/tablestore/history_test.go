@@ -141,7 +141,7 @@ func TestPruneReadsKeysOnlyAndRemovesEveryHour(t *testing.T) {
 		case request.Method == http.MethodGet:
 			return rows(key("history-2026010201"), key("history-2026010202"), key("history-2026010203")), nil
 		case strings.Contains(request.URL.Path, "history-2026010202"): // another process was faster
-			return refusal(http.StatusNotFound, "ResourceNotFound"), nil
+			return refusing(http.StatusNotFound, "ResourceNotFound"), nil
 		default:
 			return response(http.StatusNoContent, ""), nil
 		}
@@ -174,7 +174,7 @@ func TestAnHourThatCannotBeRemovedIsAnError(t *testing.T) {
 		if request.Method == http.MethodGet {
 			return rows(key("history-2026010201"), key("history-2026010202")), nil
 		}
-		return refusal(http.StatusForbidden, "AuthorizationPermissionMismatch"), nil
+		return refusing(http.StatusForbidden, "AuthorizationPermissionMismatch"), nil
 	})
 	err := store.Prune(t.Context(), "orders", hour())
 	if err == nil || showsSecret(err) {
@@ -263,7 +263,7 @@ func TestOneGapThatCannotBeSearchedFailsTheOutbox(t *testing.T) {
 	t.Parallel()
 	store := openThrough(t, keyed, func(request *http.Request) (*http.Response, error) {
 		if strings.HasPrefix(request.URL.Query().Get("$filter"), "PartitionKey gt 'a' and PartitionKey lt 'b'") {
-			return refusal(http.StatusForbidden, "AuthorizationPermissionMismatch"), nil
+			return refusing(http.StatusForbidden, "AuthorizationPermissionMismatch"), nil
 		}
 		return rows(), nil
 	})

@@ -31,17 +31,17 @@ func TestTheFirstCommitCreatesTheTableWhereItIsMissing(t *testing.T) {
 		},
 		"missing, and another process is faster": {
 			committed: missing,
-			created:   func() *http.Response { return refusal(http.StatusConflict, "TableAlreadyExists") },
+			created:   func() *http.Response { return refusing(http.StatusConflict, "TableAlreadyExists") },
 			asked:     []string{commit, create, commit},
 		},
 		"missing, and may not be created": {
 			committed: missing,
-			created:   func() *http.Response { return refusal(http.StatusForbidden, "AuthorizationPermissionMismatch") },
+			created:   func() *http.Response { return refusing(http.StatusForbidden, "AuthorizationPermissionMismatch") },
 			asked:     []string{commit, create}, wrong: "create the table",
 		},
 		"being deleted": {
 			committed: missing,
-			created:   func() *http.Response { return refusal(http.StatusConflict, "TableBeingDeleted") },
+			created:   func() *http.Response { return refusing(http.StatusConflict, "TableBeingDeleted") },
 			asked:     []string{commit, create}, wrong: "wait a minute",
 		},
 	}
@@ -78,7 +78,7 @@ func TestOpeningAndLookingWritesNothing(t *testing.T) {
 	t.Parallel()
 	var asked recorder
 	store := openThrough(t, keyed, asked.record(func(*http.Request) (*http.Response, error) {
-		return refusal(http.StatusNotFound, "TableNotFound"), nil
+		return refusing(http.StatusNotFound, "TableNotFound"), nil
 	}))
 	if record, err := storetest.Load(t.Context(), store, "orders"); err != nil || record.Version != "" {
 		t.Errorf("got %+v, %v; want nothing", record, err)

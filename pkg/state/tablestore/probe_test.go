@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/feedscale/feedscale/pkg/refusal"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/storetest"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
@@ -49,25 +50,25 @@ func TestAProbeTellsWhatTheTableServiceSaid(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
 		answers map[string]func() *http.Response // by method; TABLE creates the table
-		want    tablestore.Refusal
+		want    refusal.Error
 		command string // its beginning; "" = all holds
 	}{
 		{"the row may not be written", map[string]func() *http.Response{
-			"GET": none, "POST": func() *http.Response { return refusal(403, "AuthorizationPermissionMismatch") },
-		}, tablestore.Refusal{Status: 403, Code: "AuthorizationPermissionMismatch"}, "az storage account show-connection-string --resource-group RESOURCE_GROUP --name shop "},
+			"GET": none, "POST": func() *http.Response { return refusing(403, "AuthorizationPermissionMismatch") },
+		}, refusal.Error{Status: 403, Kind: "AuthorizationPermissionMismatch"}, "az storage account show-connection-string --resource-group RESOURCE_GROUP --name shop "},
 		{"the table is missing and may not be created", map[string]func() *http.Response{
-			"GET": none, "POST": func() *http.Response { return refusal(404, "TableNotFound") },
-			"TABLE": func() *http.Response { return refusal(403, "AuthorizationPermissionMismatch") },
-		}, tablestore.Refusal{Status: 403, Code: "AuthorizationPermissionMismatch"}, "az storage table create --name feedscale --account-name shop "},
+			"GET": none, "POST": func() *http.Response { return refusing(404, "TableNotFound") },
+			"TABLE": func() *http.Response { return refusing(403, "AuthorizationPermissionMismatch") },
+		}, refusal.Error{Status: 403, Kind: "AuthorizationPermissionMismatch"}, "az storage table create --name feedscale --account-name shop "},
 		{"rows may not be read", map[string]func() *http.Response{
-			"GET": func() *http.Response { return refusal(403, "AuthorizationFailure") },
-		}, tablestore.Refusal{Status: 403, Code: "AuthorizationFailure"}, "az storage account network-rule add --resource-group RESOURCE_GROUP --account-name shop "},
+			"GET": func() *http.Response { return refusing(403, "AuthorizationFailure") },
+		}, refusal.Error{Status: 403, Kind: "AuthorizationFailure"}, "az storage account network-rule add --resource-group RESOURCE_GROUP --account-name shop "},
 		{"rows may not be deleted", map[string]func() *http.Response{
-			"GET": none, "POST": noContent, "DELETE": func() *http.Response { return refusal(403, "AuthorizationFailure") },
-		}, tablestore.Refusal{Status: 403, Code: "AuthorizationFailure"}, "az storage account network-rule add --resource-group RESOURCE_GROUP --account-name shop "},
+			"GET": none, "POST": noContent, "DELETE": func() *http.Response { return refusing(403, "AuthorizationFailure") },
+		}, refusal.Error{Status: 403, Kind: "AuthorizationFailure"}, "az storage account network-rule add --resource-group RESOURCE_GROUP --account-name shop "},
 		{"another probe was faster in deleting", map[string]func() *http.Response{
-			"GET": none, "POST": noContent, "DELETE": func() *http.Response { return refusal(404, "ResourceNotFound") },
-		}, tablestore.Refusal{}, ""},
+			"GET": none, "POST": noContent, "DELETE": func() *http.Response { return refusing(404, "ResourceNotFound") },
+		}, refusal.Error{}, ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -84,8 +85,8 @@ func TestAProbeTellsWhatTheTableServiceSaid(t *testing.T) {
 				}
 				return
 			}
-			var got *tablestore.Refusal
-			if !errors.As(err, &got) || got.Status != c.want.Status || got.Code != c.want.Code || !strings.HasPrefix(got.Command(), c.command) || got.Advice() == "" {
+			var got *refusal.Error
+			if !errors.As(err, &got) || got.Status != c.want.Status || got.Kind != c.want.Kind || !strings.HasPrefix(got.Command, c.command) || got.Remedy == "" {
 				t.Errorf("got %+v (%v), want %+v", got, err, c.want)
 			}
 			if showsSecret(err) {
@@ -101,7 +102,7 @@ func TestAProbeThatIsNotAnsweredIsNoRefusal(t *testing.T) {
 		return nil, broken(request, &net.OpError{Op: "dial", Err: errors.New("connection refused")})
 	})
 	err := state.Probe(t.Context(), store)
-	if err == nil || errors.As(err, new(*tablestore.Refusal)) || showsSecret(err) {
+	if err == nil || errors.As(err, new(*refusal.Error)) || showsSecret(err) {
 		t.Errorf("got %v, want an error that is no refusal and shows no secret", err)
 	}
 }

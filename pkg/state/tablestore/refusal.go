@@ -18,6 +18,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
 // role is the Azure role that an identity needs on the storage account or the table.
@@ -30,37 +31,28 @@ type signIn struct {
 	command string // of the Azure CLI, for that
 }
 
-// Refusal is the error of a request that the service answered with an error. Its text says what to do. It
-// leaves out the URL and the text of the service, which may contain a signature.
-type Refusal struct {
-	Status  int    // HTTP status
-	Code    string // of the Table service; "" if it gave none
-	Request string // id by which Azure support finds the request; "" if there is none
-
-	table                    string // and its host
-	meaning, advice, command string
+// answer is an error answer of the service; zero if there was none.
+type answer struct {
+	status  int    // of HTTP
+	code    string // of the Table service; "" if it gave none
+	request string // id by which Azure support finds the request; "" if there is none
 }
 
-// refusal returns the error answer of the service that err was made from, with what it means; nil if there
-// was none.
-func (s *Store) refusal(err error) *Refusal {
-	answer, ok := errors.AsType[*azcore.ResponseError](err)
+// answerOf returns the answer that an error was made from.
+func answerOf(err error) answer {
+	from, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok {
-		return nil
+		return answer{}
 	}
-	r := &Refusal{
-		Status: answer.StatusCode, Code: answer.ErrorCode, table: s.table + " at " + s.host,
-		Request: answer.RawResponse.Header.Get("x-ms-request-id"),
-	}
-	if r.Status == http.StatusAccepted { // the status of a failed transaction's answer as a whole
-		body, _ := runtime.Payload(answer.RawResponse)
+	a := answer{from.StatusCode, from.ErrorCode, from.RawResponse.Header.Get("x-ms-request-id")}
+	if a.status == http.StatusAccepted { // the status of a failed transaction's answer as a whole
+		body, _ := runtime.Payload(from.RawResponse)
 		if failed := failedAction.FindSubmatch(body); failed != nil {
-			r.Status, _ = strconv.Atoi(string(failed[1])) // of three digits
-			r.Code = string(failed[2])
+			a.status, _ = strconv.Atoi(string(failed[1])) // of three digits
+			a.code = string(failed[2])
 		}
 	}
-	r.meaning, r.advice, r.command = s.meaning(r.Status, r.Code)
-	return r
+	return a
 }
 
 // failedAction finds the status of a failed transaction, and its code if there is one. They are in an HTTP
@@ -68,60 +60,49 @@ func (s *Store) refusal(err error) *Refusal {
 var failedAction = regexp.MustCompile(`HTTP/1\.1 (\d{3})(?s:.*?"code":"(\w+)")?`)
 
 // is reports whether the service answered with one of some codes.
-func (r *Refusal) is(codes ...aztables.TableErrorCode) bool {
-	return r != nil && slices.Contains(codes, aztables.TableErrorCode(r.Code))
+func (a answer) is(codes ...aztables.TableErrorCode) bool {
+	return slices.Contains(codes, aztables.TableErrorCode(a.code))
 }
 
 // isMissingRow reports whether the table exists and the row does not.
-func (r *Refusal) isMissingRow() bool {
-	return r.is(aztables.ResourceNotFound, aztables.EntityNotFound)
+func (a answer) isMissingRow() bool {
+	return a.is(aztables.ResourceNotFound, aztables.EntityNotFound)
 }
 
 // isConflict reports whether a commit was refused because of what is stored: a row has another ETag,
 // does not exist, or exists already.
-func (r *Refusal) isConflict() bool {
-	return r != nil && r.Status == http.StatusPreconditionFailed || r.isMissingRow() ||
-		r.is(aztables.EntityAlreadyExists, aztables.UpdateConditionNotSatisfied)
+func (a answer) isConflict() bool {
+	return a.status == http.StatusPreconditionFailed || a.isMissingRow() || a.is(aztables.EntityAlreadyExists, aztables.UpdateConditionNotSatisfied)
 }
 
-// Error returns a sentence that says what the service refused and what to do.
-func (r *Refusal) Error() string { return strings.TrimSuffix(r.Detail()+": "+r.advice, ": ") }
-
-// Detail returns what the service refused.
-func (r *Refusal) Detail() string {
-	given := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, r.Code))
-	if r.Request != "" {
-		given += ", request " + r.Request
+// refusal returns the error of an answer. It leaves out the text of the service, which may contain a signature.
+func (s *Store) refusal(a answer) *refusal.Error {
+	r := &refusal.Error{Kind: refusal.Kind(a.code), Status: a.status, Of: s.String(), Effect: changefeed.Unread}
+	r.Given = strings.TrimSpace(fmt.Sprintf("%d %s", a.status, a.code))
+	if a.request != "" {
+		r.Given += ", request " + a.request
 	}
-	return r.meaning + " (" + given + ")"
+	r.Meaning, r.Remedy, r.Command = s.meaning(a)
+	return r
 }
 
-// Advice returns what to do about it; "" if the next tick does it.
-func (r *Refusal) Advice() string { return r.advice }
+// String names the table for people.
+func (s *Store) String() string { return "state table " + s.table + " at " + s.host }
 
-// Cause returns the table that refuses, and how.
-func (r *Refusal) Cause() changefeed.Cause {
-	return changefeed.Cause{
-		Of: "state table " + r.table, Says: "refuses (" + strings.TrimSuffix(fmt.Sprintf("%d, %s", r.Status, r.Code), ", ") + ")",
-		Effect: changefeed.Unread, Remedy: strings.TrimSuffix(r.advice+": "+r.command, ": "),
-	}
-}
-
-// Command returns the command of the Azure CLI for the advice; "" if there is none.
-func (r *Refusal) Command() string { return r.command }
-
-// explain turns an error into one that says what to do: a *Refusal if the service answered. It leaves out
-// the URL, which may contain a signature.
+// explain turns an error into one that names the table and says what to do: a *refusal.Error if the service
+// answered. It leaves out the URL, which may contain a signature.
 func (s *Store) explain(err error) error {
-	if refused := s.refusal(err); refused != nil {
-		return refused
+	if a := answerOf(err); a.status != 0 {
+		return s.refusal(a)
 	}
 	request, ok := errors.AsType[*url.Error](err)
 	switch {
+	case errors.As(err, new(*refusal.Error)): // of createTable
+		return err
 	case !ok && errors.Is(err, context.DeadlineExceeded): // it ended between two tries
 		request = &url.Error{Err: err}
 	case !ok:
-		return err
+		return fmt.Errorf("%s: %w", s, err)
 	}
 	host := s.host
 	if u, err := url.Parse(request.URL); err == nil && u.Host != "" {
@@ -134,54 +115,39 @@ func (s *Store) explain(err error) error {
 	case errors.As(reason, new(*net.DNSError)):
 		says = "the host " + host + " cannot be found: check the name of the storage account, and the DNS of its private endpoint if it has one"
 	}
-	err = fmt.Errorf("%s: %w", says, reason)
+	err = fmt.Errorf("%s: %s: %w", s, says, reason)
 	if errors.Is(reason, context.Canceled) {
 		return err
 	}
-	return noAnswer{err, s.table + " at " + s.host}
+	return refusal.Unanswered(err, changefeed.Cause{Of: s.String(), Says: "does not answer", Effect: changefeed.Unread,
+		Remedy: "run feedscale check: it tries the name, the connection and the permission"})
 }
 
-// noAnswer is the error of a request that the table service did not answer.
-type noAnswer struct {
-	error
-	table string
-}
-
-func (n noAnswer) Unwrap() error { return n.error }
-
-// Cause returns the table.
-func (n noAnswer) Cause() changefeed.Cause {
-	return changefeed.Cause{Of: "state table " + n.table, Says: "does not answer", Effect: changefeed.Unread,
-		Remedy: "run feedscale check: it tries the name, the connection and the permission"}
-}
-
-// meaning says what a refusal means, and what to do, with a command for that if there is one.
-func (s *Store) meaning(status int, code string) (meaning, advice, command string) {
-	denied, command := fmt.Sprintf("%s does not let the %s do this", s.host, s.signIn.name), s.signIn.command
-	switch aztables.TableErrorCode(code) {
-	case "KeyBasedAuthenticationNotPermitted":
-		return s.host + " takes no account keys", "set FEEDSCALE_STATE=https://" + s.host + "/" + s.table + ", with an identity that has the role " + role, ""
-	case "AuthenticationFailed", "InvalidAuthenticationInfo":
-		return fmt.Sprintf("%s does not accept the %s", s.host, s.signIn.name), s.signIn.advice + ", and check the clock of this machine", command
-	case "AuthorizationFailure": // Azurite says so of a wrong key, too
+// meaning says what an answer means, and what to do, with a command for that if there is one.
+func (s *Store) meaning(a answer) (meaning, remedy, command string) {
+	denied, command := "it does not let the "+s.signIn.name+" do this", s.signIn.command
+	switch {
+	case a.is("KeyBasedAuthenticationNotPermitted"):
+		return "it takes no account keys", "set FEEDSCALE_STATE=https://" + s.host + "/" + s.table + ", with an identity that has the role " + role, ""
+	case a.is("AuthenticationFailed", "InvalidAuthenticationInfo"):
+		return "it does not accept the " + s.signIn.name, s.signIn.advice + ", and check the clock of this machine", command
+	case a.is("AuthorizationFailure"): // Azurite says so of a wrong key, too
 		if azurecli.Table.Hosts(s.host) {
 			command = azurecli.InGroup("storage account network-rule add", "--account-name", azurecli.Table.Resource(s.host), "--ip-address", azurecli.Address)
 		}
 		return denied, s.signIn.advice + "; or let this machine through the account's network rules", command
-	case aztables.TableNotFound:
-		return "the table is gone: the next tick creates it", "", ""
-	case aztables.TableBeingDeleted:
+	case a.is(aztables.TableNotFound):
+		return "the table is gone", "the next tick creates it", ""
+	case a.is(aztables.TableBeingDeleted):
 		return "the table is still being deleted", "wait a minute, or name another one", ""
-	case "RequestBodyTooLarge", aztables.EntityTooLarge, aztables.PropertyValueTooLarge:
+	case a.is("RequestBodyTooLarge", aztables.EntityTooLarge, aztables.PropertyValueTooLarge):
 		return "the state is too big for a table", "keep it in a file, with bolt:PATH", ""
-	}
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:
 		return denied, s.signIn.advice, command
-	case http.StatusNotFound:
-		return s.host + " has no such table", "check the names of the account and of the table", ""
-	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return s.host + " is busy or out of order: the next tick tries again", "", ""
+	case a.status == http.StatusNotFound:
+		return "there is no such table", "check the names of the account and of the table", ""
+	case a.status == http.StatusTooManyRequests, a.status >= http.StatusInternalServerError:
+		return "it is busy or out of order", "the next tick tries again", ""
 	}
-	return s.host + " refuses the request", "", ""
+	return "it refuses the request", "the next tick tries again; https://learn.microsoft.com/rest/api/storageservices/table-service-error-codes lists the codes", ""
 }

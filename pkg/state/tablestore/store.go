@@ -83,7 +83,7 @@ func (s *Store) Commit(ctx context.Context, version state.Version, next state.St
 
 // written makes the error of a commit or of a Put.
 func (s *Store) written(name string, err error) error {
-	if s.refusal(err).isConflict() {
+	if answerOf(err).isConflict() {
 		err = state.ErrConflict
 	}
 	return s.failed("commit", name, err)
@@ -92,7 +92,7 @@ func (s *Store) written(name string, err error) error {
 // first writes, and creates the table if it is missing and nothing was committed yet.
 func (s *Store) first(ctx context.Context, version state.Version, write func() error) error {
 	err := write()
-	if version == "" && s.refusal(err).is(aztables.TableNotFound) {
+	if version == "" && answerOf(err).is(aztables.TableNotFound) {
 		if err = s.createTable(ctx); err == nil {
 			err = write()
 		}
@@ -179,12 +179,13 @@ func actions(version state.Version, next state.State, event *state.Event) (all [
 // a table and not to create one.
 func (s *Store) createTable(ctx context.Context) error {
 	_, err := s.client.CreateTable(ctx, nil)
-	switch r := s.refusal(err); {
-	case r.is(aztables.TableAlreadyExists): // another process has created it
+	switch a := answerOf(err); {
+	case a.is(aztables.TableAlreadyExists): // another process has created it
 		return nil
-	case r != nil && r.Status == http.StatusForbidden:
-		r.meaning, r.advice = fmt.Sprintf("the account has no such table, and the %s may not create it", s.signIn.name), "create the table, or allow it"
-		r.command = azurecli.Command("storage table create", "--name", s.table, "--account-name", azurecli.Table.Resource(s.host), "--auth-mode", "login")
+	case a.status == http.StatusForbidden:
+		r := s.refusal(a)
+		r.Meaning, r.Remedy = fmt.Sprintf("there is no such table, and the %s may not create it", s.signIn.name), "create the table, or allow it"
+		r.Command = azurecli.Command("storage table create", "--name", s.table, "--account-name", azurecli.Table.Resource(s.host), "--auth-mode", "login")
 		return r
 	}
 	return err
@@ -233,7 +234,7 @@ func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, err
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("state table %s: read the outbox: %w", s.table, s.explain(err))
+		return nil, fmt.Errorf("read the outbox: %w", s.explain(err))
 	}
 	return slices.Concat(found...), nil
 }
@@ -262,7 +263,7 @@ func (s *Store) Remove(ctx context.Context, processor string, sequences ...int64
 // remove deletes a row. A row that does not exist is no error.
 func (s *Store) remove(ctx context.Context, processor, row string) error {
 	_, err := s.client.DeleteEntity(ctx, processor, row, nil)
-	if refused := s.refusal(err); refused.isMissingRow() || refused.is(aztables.TableNotFound) {
+	if a := answerOf(err); a.isMissingRow() || a.is(aztables.TableNotFound) {
 		return nil
 	}
 	return err
@@ -282,7 +283,7 @@ func (s *Store) query(ctx context.Context, filter string, selected ...string) ([
 	pages := s.client.NewListEntitiesPager(&options)
 	for pages.More() {
 		page, err := pages.NextPage(ctx)
-		if s.refusal(err).is(aztables.TableNotFound) {
+		if answerOf(err).is(aztables.TableNotFound) {
 			return nil, nil // nothing was committed yet
 		}
 		if err != nil {
@@ -311,7 +312,7 @@ func (s *Store) failed(what, processor string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("state table %s: %s of processor %q: %w", s.table, what, processor, s.explain(err))
+	return fmt.Errorf("%s of processor %q: %w", what, processor, s.explain(err))
 }
 
 // parallel is the greatest number of requests that one call has in flight.

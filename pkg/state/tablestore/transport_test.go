@@ -69,7 +69,7 @@ func response(status int, body string, headers ...string) *http.Response {
 }
 
 // refusal is an error answer of the service.
-func refusal(status int, code string) *http.Response {
+func refusing(status int, code string) *http.Response {
 	return response(status, `{"odata.error":{"code":"`+code+`","message":{"lang":"en-US","value":"no, `+secretKey+`"}}}`, "x-ms-request-id", "abc-123")
 }
 
