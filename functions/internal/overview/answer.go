@@ -71,6 +71,9 @@ func (o *Overview) Answer(ctx context.Context, name string) (report.Lookup, erro
 	for _, f := range report.Findings(found) {
 		why = append(why, f.Sentence)
 	}
+	if !found.AttemptedAt.IsZero() && found.Stale && o.NeverPolled != "" {
+		why = append(why, o.NeverPolled)
+	}
 	return report.Lookup{}, fmt.Errorf("no decision on %s %s holds: %s", s.kind, s.Name, strings.Join(why, "; "))
 }
 
