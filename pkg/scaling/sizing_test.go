@@ -145,6 +145,24 @@ func TestSizing(t *testing.T) {
 		w.polls(60)
 		w.wantReplicas(3, 3)
 	})
+	t.Run("what arrives grew a few seconds before a poll: it counts as it is now", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		w.plant.run(45 * time.Second)
+		for i := range w.arrive {
+			w.arrive[i] = 20
+		}
+		w.plant.run(12 * time.Second) // the mean since the last poll is 45 a second
+		w.story.poll(57*time.Second, w.measure)
+		w.wantReplicas(6, 8)
+	})
+	t.Run("the owner of a busy partition gets as few other leases as it needs to keep up", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		w.arrive[0] = 20
+		w.polls(60)
+		w.wantReplicas(3, 4) // with two it has three others, and 27.5 a second
+	})
 	t.Run("one replica of four less has to be enough for nine minutes", func(t *testing.T) {
 		t.Parallel()
 		w := level(t, 40)
@@ -226,6 +244,21 @@ func TestSizing(t *testing.T) {
 		t.Parallel()
 		w := held(t)
 		w.wantReplicas(1, 2)
+	})
+	t.Run("nor are those that do what arrives, and leave the backlog as it is", func(t *testing.T) {
+		t.Parallel()
+		w := learnt(t, sized())
+		w.away(60 * time.Second)
+		w.database = 20
+		for range 80 {
+			if w.polls(1); w.reason("notEffective") != "" {
+				break
+			}
+		}
+		w.wantReason("notEffective", "look at what the handler waits for")
+		if !w.memory.Sizing.ProvenAt.IsZero() {
+			t.Error("what the database lets a replica do counts as all that it can do")
+		}
 	})
 	t.Run("threshold: it only raises, and only with catchUpWithin", func(t *testing.T) {
 		t.Parallel()

@@ -25,8 +25,6 @@ type Partition struct {
 	Arrival    float64   `json:"arrival,omitempty"`    // mean over 4 minutes
 	Session    int64     `json:"session,omitempty"`    // newest LSN at the last measurement
 	Checkpoint int64     `json:"checkpoint,omitempty"` // LSN up to which changes were processed
-	Head       int64     `json:"head,omitempty"`       // newest LSN at the poll before the position last moved
-	Behind     bool      `json:"behind,omitempty"`     // the last batch left changes that were there when it began
 	Waits      time.Time `json:"pending,omitzero"`     // first poll that found changes pending at this position; zero = nothing is
 	Batch      float64   `json:"batch,omitempty"`      // seconds of the last batch; 0 = less than between two polls
 }
@@ -35,17 +33,17 @@ type Partition struct {
 type Owner struct {
 	Since  time.Time `json:"since,omitzero"`   // zero = none has begun
 	Done   int64     `json:"done,omitempty"`   // LSNs
-	Came   int64     `json:"came,omitempty"`   // LSNs that arrived in its partitions
 	Moves  int       `json:"moves,omitempty"`  // of its positions
 	Leases int       `json:"leases,omitempty"` // that it owned during the whole window
-	Behind bool      `json:"behind,omitempty"` // at each poll, judged by ages and batches; false = at none
+	Behind bool      `json:"behind,omitempty"` // at each poll, judged by ages; false = at none
 }
 
 // ScaleOut is a scale-out whose effect is still measured. If all replicas share a limit, such as a
 // database, more of them do not help.
 type ScaleOut struct {
-	At    time.Time `json:"at,omitzero"`    // when it was decided; zero = none
-	From  int       `json:"from,omitempty"` // replicas before
-	Rate  float64   `json:"rate,omitempty"` // processed by all owners before, in LSNs per second
-	Until time.Time `json:"until,omitzero"` // until when it is not repeated; zero = it helped, or is not judged yet
+	At      time.Time `json:"at,omitzero"`       // when it was decided; zero = none
+	From    int       `json:"from,omitempty"`    // replicas before
+	Rate    float64   `json:"rate,omitempty"`    // processed by all owners before, in LSNs per second
+	Backlog float64   `json:"backlog,omitempty"` // LSNs that had waited before
+	Until   time.Time `json:"until,omitzero"`    // until when it is not repeated; zero = it helped, or is not judged yet
 }

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	window      = 45 * time.Second // shortest time over which a rate is measured: three polls, so that one busy poll is no trend
-	longMean    = 4 * time.Minute  // mean of arrivals that evens out bursts of a minute
-	jump        = 1.3              // factor over the long mean above which the latest arrivals count: means take minutes to follow
-	patience    = 15 * time.Second // age that is normal if the owner keeps up: three times the SDKs' feedPollDelay
-	follow      = 0.5              // weight of the latest windows in the capacity: two of them make up three quarters of it
-	provenFor   = time.Hour        // how long a measured capacity counts: handlers and databases change within hours
-	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
-	worth       = 0.2              // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
-	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in while the capacity is not proven: it may be too low
-	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
-	chance      = 2.5              // standard deviations above which a difference is not chance: one in 80 still is
-	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
-	settling    = 3 * time.Minute  // from a scale-out until leases have moved and the rates show it
-	notAgain    = 15 * time.Minute // how long a scale-out that did not help is not repeated: databases recover within minutes
+	window        = 45 * time.Second  // shortest time over which a rate is measured: three polls, so that one busy poll is no trend
+	longMean      = 4 * time.Minute   // mean of arrivals that evens out bursts of a minute
+	jump          = 1.3               // factor over the long mean above which the latest arrivals count: means take minutes to follow
+	feedPollDelay = 5 * time.Second   // the SDKs' default: up to this age, a change only waits for the next look
+	patience      = 3 * feedPollDelay // age that is normal if the owner keeps up: one look may be missed, and the poll is late
+	follow        = 0.5               // weight of the latest windows in the capacity: two of them make up three quarters of it
+	provenFor     = time.Hour         // how long a measured capacity counts: handlers and databases change within hours
+	spare         = 0.1               // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
+	worth         = 0.2               // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
+	slowScaleIn   = 2.0 / 3           // share of the replicas that stays at a scale-in while the capacity is not proven: it may be too low
+	levelHeld     = 9 * time.Minute   // how long a slightly lower count must be enough: the period of short waves in a load
+	effective     = 0.1               // share of the expected gain that a scale-out must bring: rates vary by about as much
+	settling      = 3 * time.Minute   // from a scale-out until leases have moved and the rates show it
+	notAgain      = 15 * time.Minute  // how long a scale-out that did not help is not repeated: databases recover within minutes
 )
 
 // Input is everything that a size depends on. Rates are in LSNs per second.
@@ -82,12 +82,26 @@ func Size(in Input) Answer {
 	return a
 }
 
-// demand is what the partitions ask of their owners, in LSNs per second.
+// demand is what the partitions ask of their owners.
 type demand struct {
-	arrival, backlog float64
-	total, most      float64 // of all partitions, and of the one that asks for most
-	heaviest         load    // the partition with most arrivals
-	urgent           bool    // a change has waited too long, or arrivals have jumped
+	arrival  float64 // LSNs per second, over all partitions
+	backlog  float64 // LSNs
+	keepUp   work    // arrivals
+	catchUp  work    // arrivals, and the backlog within CatchUpWithin; of no partition more than one replica does
+	heaviest load    // the partition with most arrivals
+	urgent   bool    // a change has waited too long, or arrivals have jumped
+}
+
+// work is in LSNs per second: of all partitions, and of the one with most.
+type work struct{ total, most float64 }
+
+func (w *work) add(partition float64) { w.total, w.most = w.total+partition, max(w.most, partition) }
+
+// fullest returns the work of the owner of the partition with most, if n replicas share the leases evenly by
+// count.
+func (w work) fullest(n, partitions int) float64 {
+	leases := (partitions + n - 1) / n
+	return w.most + float64(leases-1)*(w.total-w.most)/float64(max(1, partitions-1))
 }
 
 // demand adds arrivals and backlogs. Arrivals are the greater of the two means and, after a jump,
@@ -107,12 +121,12 @@ func (in Input) demand(loads []load, short, latest, capacity float64) (d demand)
 		}
 		l.Arrival *= d.arrival / cmp.Or(long, 1)
 		ask := l.Arrival
+		d.keepUp.add(ask)
 		if in.CatchUpWithin > 0 {
 			ask += l.backlog / in.CatchUpWithin.Seconds()
 		}
-		ask = min(ask, capacity)
+		d.catchUp.add(min(ask, capacity))
 		d.backlog, d.urgent = d.backlog+l.backlog, d.urgent || l.waited
-		d.total, d.most = d.total+ask, max(d.most, ask)
 		if l.Arrival >= d.heaviest.Arrival {
 			d.heaviest = l
 		}
@@ -121,10 +135,10 @@ func (in Input) demand(loads []load, short, latest, capacity float64) (d demand)
 }
 
 // fewest returns the smallest count that is enough in two ways, with leases spread evenly by count:
-// for all partitions together, and for the owner of the one that asks for most.
+// for all partitions together, and for the owner of the one that asks for most. If no count is enough for
+// that owner, it returns one with which the owner keeps up, or a further replica relieves it too little.
 func (in Input) fewest(d demand, capacity float64) (best int) {
-	partitions, least := len(in.Lag.Partitions), math.Inf(1)
-	others := (d.total - d.most) / float64(max(1, partitions-1)) // each of them, on average
+	partitions, least, keptUp := len(in.Lag.Partitions), math.Inf(1), false
 	for n := 1; n <= partitions; n++ {
 		room := capacity
 		if n < in.Replicas {
@@ -133,14 +147,14 @@ func (in Input) fewest(d demand, capacity float64) (best int) {
 		if least <= room {
 			break
 		}
-		if d.total > float64(n)*room && n < partitions {
+		if d.catchUp.total > float64(n)*room && n < partitions {
 			continue
 		}
-		leases := (partitions + n - 1) / n
-		fullest := d.most + float64(leases-1)*others
-		if best == 0 || fullest <= least*(1-worth*float64(n-best)/float64(best)) {
+		fullest, keepsUp := d.catchUp.fullest(n, partitions), d.keepUp.fullest(n, partitions) <= room
+		if best == 0 || keepsUp && !keptUp || fullest <= least*(1-worth*float64(n-best)/float64(best)) {
 			best, least = n, fullest
 		}
+		keptUp = keepsUp
 	}
 	return best
 }
@@ -204,15 +218,14 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 		*s = ScaleOut{} // the hold is over, or the scale-out was enough, or it is undone
 	case s.At.IsZero():
 		if a.Replicas > in.Replicas && in.Replicas > 0 && live && d.backlog > 0 && m.Done > 0 {
-			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
+			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done, Backlog: d.backlog}
 		}
 	case settled && live:
 		due := s.Rate * float64(in.Replicas-s.From) / float64(s.From)
-		// if nearly all arrivals are processed, there was no more to gain
-		if m.Done >= (1-effective)*d.arrival || m.Done-s.Rate >= effective*due {
+		if 2*d.backlog <= s.Backlog || m.Done-s.Rate >= effective*due {
 			*s = ScaleOut{}
 		} else {
-			s.Until = in.Now.Add(notAgain)
+			s.Until, m.ProvenAt = in.Now.Add(notAgain), time.Time{}
 		}
 	}
 	if in.Now.Before(s.Until) && a.Replicas > s.From {
