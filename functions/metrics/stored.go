@@ -38,7 +38,7 @@ func timestamp(t *time.Time) float64 {
 
 // stored adds the series of what is stored. What cannot be read has none.
 func (h *Handler) stored(f *families) {
-	entries, _ := h.Current()
+	entries := h.Current()
 	readable := !slices.ContainsFunc(entries, func(e *overview.Entry) bool { return e.Err != nil })
 	f.add("feedscale_state_readable", "1 if the state of every processor and group could be read; one that could not has no series.",
 		nil, flag(readable))

@@ -347,7 +347,7 @@ func capped(d scaling.Decision) (text string) {
 }
 
 func growing(s state.State) string {
-	if seconds, known := CatchUpSeconds(s); !known || !math.IsInf(seconds, 1) {
+	if seconds := CatchUpSeconds(s); seconds == nil || !math.IsInf(*seconds, 1) {
 		return ""
 	}
 	return fmt.Sprintf("the backlog grows, since %.3g arrive a second, and each of %s does %.3g",
