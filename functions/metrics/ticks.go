@@ -83,9 +83,6 @@ func (h *Handler) Observe(result report.Tick, duration time.Duration, overran bo
 	t.unpublished.WithLabelValues().Set(float64(result.Unpublished))
 }
 
-// ObservePoll counts what a tick polled of a processor. It is safe for concurrent use.
-func (h *Handler) ObservePoll(s state.State) { h.ticks.polls.add(s) }
-
 // ObserveSignals counts an attempt to have a signal queue hold so many messages. It is safe for
 // concurrent use.
 func (h *Handler) ObserveSignals(queue string, messages int, err error) {
@@ -135,9 +132,9 @@ var (
 	directions = []scaling.Direction{scaling.None, scaling.Out, scaling.In} // a decision without one moves nothing
 )
 
-// add counts a poll. It is safe for concurrent use.
-func (p *polls) add(s state.State) {
-	result := resultFailed
+// ObservePoll counts what a tick polled of a processor. It is safe for concurrent use.
+func (h *Handler) ObservePoll(s state.State) {
+	p, result := h.ticks.polls, resultFailed
 	if s.Lag.Complete() {
 		result = resultComplete
 	} else if s.Lag.Known() {
