@@ -54,8 +54,10 @@ func (h *Handler) show(show func(*dto.MetricFamily)) error {
 	for _, f := range own { // if some cannot be read, the others
 		show(f)
 	}
-	h.stored(show)
-	h.ticks.polls.show(show)
+	var f families
+	h.stored(&f)
+	h.ticks.polls.collect(&f)
+	f.show(show)
 	return err
 }
 

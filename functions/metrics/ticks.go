@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/feedscale/feedscale/functions/internal/overview"
 	"github.com/feedscale/feedscale/pkg/events"
@@ -84,9 +83,6 @@ func (h *Handler) Observe(result report.Tick, duration time.Duration, overran bo
 	t.unpublished.WithLabelValues().Set(float64(result.Unpublished))
 }
 
-// ObservePoll counts what a tick polled of a processor. It is safe for concurrent use.
-func (h *Handler) ObservePoll(s state.State) { h.ticks.polls.add(s) }
-
 // ObserveSignals counts an attempt to have a signal queue hold so many messages. It is safe for
 // concurrent use.
 func (h *Handler) ObserveSignals(queue string, messages int, err error) {
@@ -136,9 +132,9 @@ var (
 	directions = []scaling.Direction{scaling.None, scaling.Out, scaling.In} // a decision without one moves nothing
 )
 
-// add counts a poll. It is safe for concurrent use.
-func (p *polls) add(s state.State) {
-	result := resultFailed
+// ObservePoll counts what a tick polled of a processor. It is safe for concurrent use.
+func (h *Handler) ObservePoll(s state.State) {
+	p, result := h.ticks.polls, resultFailed
 	if s.Lag.Complete() {
 		result = resultComplete
 	} else if s.Lag.Known() {
@@ -156,22 +152,22 @@ func (p *polls) add(s state.State) {
 	p.of[s.Processor] = of
 }
 
-// show shows copies of the counts, so that no tick waits for a scrape.
-func (p *polls) show(show func(*dto.MetricFamily)) {
-	var rows []row[polled]
+// collect adds the series of copies of the counts, so that no tick waits for a scrape.
+func (p *polls) collect(f *families) {
 	p.mu.Lock()
-	for _, name := range slices.Sorted(maps.Keys(p.of)) {
-		rows = append(rows, row[polled]{labelled("processor", name), p.of[name]})
-	}
+	all := maps.Clone(p.of)
 	p.mu.Unlock()
-	each(show, single("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete if a partition is unknown, failed if all of it is."),
-		by("result", results, rows, func(p polled, i int) float64 { return p.polls[i] }))
-	each(show, single("feedscale_decisions_total", "Decisions of this process on a processor, by the direction in which they move its replicas."),
-		by("direction", directions, rows, func(p polled, i int) float64 { return p.decisions[i] }))
-	each(show, []kind[polled]{
-		{"feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once.",
-			func(p polled) (float64, bool) { return p.requests, true }},
-		{"feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once.",
-			func(p polled) (float64, bool) { return p.charge, true }},
-	}, rows)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		of, l := all[name], labels(nil).with("processor", name)
+		for i, result := range results {
+			f.add("feedscale_polls_total", "Polls of a processor by this process: complete, incomplete if a partition is unknown, failed if all of it is.",
+				l.with("result", result), of.polls[i])
+		}
+		for i, direction := range directions {
+			f.add("feedscale_decisions_total", "Decisions of this process on a processor, by the direction in which they move its replicas.",
+				l.with("direction", string(direction)), of.decisions[i])
+		}
+		f.add("feedscale_requests_total", "HTTP requests that this process made to Cosmos DB for a processor; a shared one counts once.", l, of.requests)
+		f.add("feedscale_request_charge_total", "Request units that this process spent at Cosmos DB for a processor; a shared request counts once.", l, of.charge)
+	}
 }

@@ -109,37 +109,31 @@ const (
 	mostTrends = 50              // in an answer
 )
 
-// trend is the lag of some processors and groups in the last hour, for the small charts of a list.
-type trend struct {
-	Since       time.Time           `json:"since"`
-	StepSeconds int                 `json:"stepSeconds"`
-	Lags        map[string][]*int64 `json:"lags"` // most pending transactions of each step, by name; null if unknown
-}
-
-// trend answers with the lag of the named processors and groups. The page names those that its list shows
-// at the moment, since the history of thousands would take long to read.
+// trend answers with the lag of the named processors and groups in the last hour, for the small charts of a list: the
+// most pending transactions of each step; null if unknown. The page names those that its list shows at the moment,
+// since the history of thousands would take long to read.
 func (h *Handler) trend(r *http.Request) (any, error) {
 	names := r.URL.Query()["name"]
 	if len(names) == 0 || len(names) > mostTrends {
 		return nil, refused("name is given %d times; allowed are 1 to %d", len(names), mostTrends)
 	}
 	until := h.Now().UTC().Truncate(trendStep).Add(trendStep)
-	answer := trend{Since: until.Add(-trendBack), StepSeconds: int(trendStep / time.Second), Lags: make(map[string][]*int64, len(names))}
+	since, all := until.Add(-trendBack), make(map[string][]*int64, len(names))
 	for _, name := range names {
 		if !h.Knows(name) {
 			continue // it has left the configuration
 		}
-		samples, err := h.Store.History(r.Context(), name, answer.Since, until)
+		samples, err := h.Store.History(r.Context(), name, since, until)
 		if err != nil {
 			return nil, err
 		}
 		lags := make([]*int64, trendBack/trendStep)
 		for _, s := range samples {
-			if of := &lags[s.Time.Sub(answer.Since)/trendStep]; s.Lag != nil && (*of == nil || *s.Lag > **of) {
+			if of := &lags[s.Time.Sub(since)/trendStep]; s.Lag != nil && (*of == nil || *s.Lag > **of) {
 				*of = s.Lag
 			}
 		}
-		answer.Lags[name] = lags
+		all[name] = lags
 	}
-	return answer, nil
+	return object{"since": since, "stepSeconds": int(trendStep / time.Second), "lags": all}, nil
 }

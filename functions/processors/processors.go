@@ -47,12 +47,11 @@ type Handler struct {
 	ServeState bool
 
 	reading *semaphore.Weighted // places of histories that are read
-	started int64               // tells the ETags of this process from those of others
 }
 
 // Register adds the routes to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {
-	h.reading, h.started = semaphore.NewWeighted(maxReading), h.Now().UnixNano()
+	h.reading = semaphore.NewWeighted(maxReading)
 	routes := map[string]http.HandlerFunc{
 		Route: h.all, RouteOne: h.answered(nil, h.one), RouteHistory: h.answered(h.reading, h.history), RouteReport: h.answered(h.reading, h.report),
 	}
@@ -117,10 +116,9 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 	case fields == "trend":
 		h.answered(h.reading, h.trend)(w, r)
 	case fields == "summary" && len(names) == 0:
-		all, generation := h.Summary()
-		h.writeList(w, r, fmt.Sprintf(`"%x-%x"`, h.started, generation), all)
+		h.writeList(w, r, h.Summary())
 	case fields == "summary" || fields == "":
-		h.writeList(w, r, "", h.List(r.Context(), names, fields == ""))
+		h.writeList(w, r, h.List(r.Context(), names, fields == ""))
 	default:
 		problem.Write(w, r, h.Log, http.StatusBadRequest,
 			fmt.Sprintf("fields is %q; allowed are summary, which leaves the partitions out, and trend, which is the lag of the last hour", fields))
@@ -151,19 +149,15 @@ func (h *Handler) state(r *http.Request) (any, error) {
 	return s, nil
 }
 
-// writeList answers with a list, an entry at a time. Its tag is of the content, which its time does not change, unless one
-// is given.
-func (h *Handler) writeList(w http.ResponseWriter, r *http.Request, tag string, all report.List) {
-	if tag == "" {
-		timeless, sum := all, sha256.New()
-		timeless.Time = time.Time{}
-		if err := report.WriteObject(sum, timeless); err != nil {
-			problem.Write(w, r, h.Log, http.StatusInternalServerError, "the list cannot be encoded: "+err.Error())
-			return
-		}
-		tag = compression.TagOf(sum.Sum(nil))
+// writeList answers with a list, an entry at a time. Its tag is of the content, which its time does not change.
+func (h *Handler) writeList(w http.ResponseWriter, r *http.Request, all report.List) {
+	timeless, sum := all, sha256.New()
+	timeless.Time = time.Time{}
+	if err := report.WriteObject(sum, timeless); err != nil {
+		problem.Write(w, r, h.Log, http.StatusInternalServerError, "the list cannot be encoded: "+err.Error())
+		return
 	}
-	h.send(w, r, tag, func(to io.Writer) error { return report.WriteObject(to, all) })
+	h.send(w, r, compression.TagOf(sum.Sum(nil)), func(to io.Writer) error { return report.WriteObject(to, all) })
 }
 
 // send answers with JSON.

@@ -76,9 +76,7 @@ type object = map[string]any
 // is pending at the end, and a point of the series has the greatest values until the next one.
 func replay(recording simulate.Recording, policy simulate.Scaler) object {
 	workers := simulate.DefaultWorkers()
-	if recording.Drain != nil {
-		workers.Throughput = *recording.Drain // else it is a default
-	}
+	workers.Throughput = cmp.Or(recording.Drain, workers.Throughput) // else it is a default
 	result := simulate.Run(recording.Trace, workers, policy, simulate.Conditions{Seed: 1}, simulate.Objective{})
 	series := make([]object, len(result.Series))
 	for i, p := range result.Series {
@@ -87,7 +85,7 @@ func replay(recording simulate.Recording, policy simulate.Scaler) object {
 	return object{
 		"processor": recording.Name, "policy": result.Scaler, "since": recording.Start, "seconds": int64(recording.Duration() / time.Second),
 		"guessedSeconds": int64(recording.Guessed / time.Second), "partitions": recording.Partitions,
-		"throughputPerReplica": workers.Throughput, "throughputMeasured": recording.Drain != nil,
+		"throughputPerReplica": workers.Throughput, "throughputMeasured": recording.Drain > 0,
 		"replicaHours": result.ReplicaHours, "maxLag": result.MaxLag, "maxAgeSeconds": int64(result.MaxAge / time.Second),
 		"p99AgeSeconds": int64(result.P99Age / time.Second), "actions": result.Actions(), "left": result.Left, "series": series,
 	}

@@ -157,7 +157,7 @@ func (f *finder) poll() {
 		why = ": " + f.Undelivered.Error
 	}
 	f.addIf(f.Overdue, Unpublished, Critical, "run feedscale check: it tries the queue or topic, and says what to do",
-		"%s could not be published since %s, so that nothing acts by the decision%s", Count(len(f.Waiting), "scale event"), f.at(f.Oldest()), why)
+		"%s could not be published since %s, so that nothing acts by the decision%s", Count(len(f.Waiting), "scale event"), clock(f.Oldest(), f.AttemptedAt), why)
 }
 
 // unmeasured says what could not be measured, how often, and why.
@@ -168,7 +168,7 @@ func (l Lookup) unmeasured() string {
 	} else if failed := l.Memory.Failures; failed > 1 {
 		text += fmt.Sprintf(" %d times in a row", failed)
 		if !l.PolledAt.IsZero() {
-			text += ", since " + l.at(l.PolledAt)
+			text += ", since " + clock(l.PolledAt, l.AttemptedAt)
 		}
 	}
 	if problem := l.Lag.Problem(); problem != "" {
@@ -203,7 +203,7 @@ func (f *finder) positions() {
 		}
 		f.add("expiring", Critical, "scale out by hand, or raise the container's time to live. The decision has asked for replicas "+
 			"since half of the retention: check what limits them, maxReplicaCount or the number of partitions",
-			"changes of %s are about to be lost: the oldest is %s old%s", partitions(expiring), Age(expiring.Age()), kept)
+			"changes of %s are about to be lost: the oldest is %s old%s", changefeed.ListPartitions(expiring.Partitions), Age(expiring.Age()), kept)
 	}
 	var ahead []string
 	for _, p := range with(f.Lag, changefeed.StatusAhead).Partitions {
@@ -242,7 +242,7 @@ func (f *finder) stood(kind changefeed.StallKind, lease string) {
 	hosts = slices.DeleteFunc(slices.Compact(hosts), func(host string) bool { return host == "" })
 	f.add("stalled", Critical, "look at the change at that position: feedscale inspect NAME PARTITION names it. "+
 		"More replicas do not help. If a batch really takes so long, raise stalledAfter",
-		"%s %s since %s; %s, %s %s", partitions(stalled), moved, f.at(since), kind.Why(), lease,
+		"%s %s since %s; %s, %s %s", changefeed.ListPartitions(stalled.Partitions), moved, clock(since, f.AttemptedAt), kind.Why(), lease,
 		cmp.Or(changefeed.List("host", hosts), "hosts that no poll saw"))
 }
 
@@ -264,7 +264,7 @@ func (f *finder) coverage() {
 	failing := f.Lag.Coverage.Failing
 	f.addIf(!failing.IsZero() && f.Lag.Time.Sub(failing) >= uncheckedAfter, "uncovered", Warning,
 		"check that the account answers, and that the identity may read the metadata of the monitored container: feedscale check tries it",
-		"its partition key ranges could not be read since %s: whether leases cover all keys was not checked since then", f.at(failing))
+		"its partition key ranges could not be read since %s: whether leases cover all keys was not checked since then", clock(failing, f.AttemptedAt))
 	f.addIf(f.Lag.Bootstrap && f.Lag.Nearest != "", "bootstrap", Critical,
 		"correct processorName, accountHost or leaseContainerId in the processors file; feedscale leases lists what the container holds",
 		"it has no lease: %s", f.Lag.Nearest)
@@ -275,7 +275,7 @@ func (f *finder) coverage() {
 	f.addIf(len(splitting.Partitions) > 0, "splitting", Warning,
 		"nothing at first: the hosts create the new leases when they read the range again, as a rule within a minute. "+
 			"If it lasts for more than 10 minutes, check that replicas run, and that they may write to the lease container",
-		"%s: the range was split or merged, and the hosts have not created the new leases yet", partitions(splitting))
+		"%s: the range was split or merged, and the hosts have not created the new leases yet", changefeed.ListPartitions(splitting.Partitions))
 }
 
 // owners finds leases that nobody owns, and positions that their owners alone know.
@@ -292,12 +292,12 @@ func (f *finder) owners() {
 	}
 	f.addIf(len(unclaimed.Partitions) > 0, "unclaimed", Warning,
 		"check that the decisions reach what scales, that the replicas start, and that they use this processorName and lease container",
-		"no host owns %s, though the decision asks for %s: %s", partitions(unclaimed), asked, backlog(unclaimed))
+		"no host owns %s, though the decision asks for %s: %s", changefeed.ListPartitions(unclaimed.Partitions), asked, backlog(unclaimed))
 	uncheckpointed := with(f.Lag, changefeed.StatusUncheckpointed)
 	f.addIf(len(uncheckpointed.Partitions) > 0, "uncheckpointed", Warning,
 		"nothing: one replica stays. It ends with a first change in each partition, or a start from the beginning",
 		"no checkpoint exists for %s: what is written while no replica runs is skipped, since the position is in the owner's memory alone",
-		partitions(uncheckpointed))
+		changefeed.ListPartitions(uncheckpointed.Partitions))
 }
 
 // decision finds why a backlog does not go away, and what else is noteworthy about the leases and the
@@ -310,7 +310,7 @@ func (f *finder) decision() {
 	for _, p := range f.Lag.Partitions {
 		if p.Rewound != nil {
 			rewound = append(rewound, fmt.Sprintf("partition %s went back from %d to %d, as was seen at %s: changes are delivered again",
-				p.Lease, p.Rewound.From, p.Rewound.To, f.at(p.Rewound.Time)))
+				p.Lease, p.Rewound.From, p.Rewound.To, clock(p.Rewound.Time, f.AttemptedAt)))
 		}
 	}
 	f.addFirst("rewound", Warning, "ask who reset or restored the leases. Handlers see changes again, and have to tolerate that", rewound)
@@ -347,7 +347,7 @@ func capped(d scaling.Decision) (text string) {
 }
 
 func growing(s state.State) string {
-	if seconds, known := CatchUpSeconds(s); !known || !math.IsInf(seconds, 1) {
+	if seconds := CatchUpSeconds(s); seconds == nil || !math.IsInf(*seconds, 1) {
 		return ""
 	}
 	return fmt.Sprintf("the backlog grows, since %.3g arrive a second, and each of %s does %.3g",

@@ -375,8 +375,8 @@ func TestHowLongALagTakesIsNotToldWhereNothingTellsThat(t *testing.T) {
 		s := of(c.lag)
 		s.Memory.Arrival, s.Memory.DrainPerReplica = &c.arrival, 8
 		got := ""
-		if seconds, known := report.CatchUpSeconds(s); known {
-			got = fmt.Sprint(seconds)
+		if seconds := report.CatchUpSeconds(s); seconds != nil {
+			got = fmt.Sprint(*seconds)
 		}
 		if got != c.want {
 			t.Errorf("%s: %q seconds, want %q", c.rule, got, c.want)

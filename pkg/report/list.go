@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
@@ -42,15 +43,11 @@ func UnknownName(name string) error {
 // WriteObject writes a struct as a line of JSON. A slice is written element by element, so that the
 // JSON of thousands of processors is never in memory at once.
 func WriteObject(w io.Writer, object any) (err error) {
-	text := func(text string) {
-		if err == nil {
-			_, err = io.WriteString(w, text)
-		}
-	}
-	value := func(value any) {
+	write := func(before string, value any) {
 		encoded, failed := json.Marshal(value)
-		err = cmp.Or(err, failed)
-		text(string(encoded))
+		if err = cmp.Or(err, failed); err == nil {
+			_, err = io.WriteString(w, before+string(encoded))
+		}
 	}
 	of, before := reflect.ValueOf(object), "{"
 	for _, f := range reflect.VisibleFields(of.Type()) {
@@ -58,18 +55,22 @@ func WriteObject(w io.Writer, object any) (err error) {
 		if f.Anonymous {
 			continue // its fields follow
 		}
-		text(before + strconv.Quote(f.Tag.Get("json")) + ":")
-		if before = ","; all.Kind() != reflect.Slice || all.Len() == 0 {
-			value(all.Interface())
+		before += strconv.Quote(f.Tag.Get("json")) + ":"
+		if all.Kind() != reflect.Slice || all.Len() == 0 {
+			write(before, all.Interface())
+			before = ","
 			continue
 		}
+		before += "["
 		for n := range all.Len() {
-			text([]string{"[", ","}[min(n, 1)])
-			value(all.Index(n).Interface())
+			write(before, all.Index(n).Interface())
+			before = ","
 		}
-		text("]")
+		before = "],"
 	}
-	text("}\n")
+	if err == nil {
+		_, err = io.WriteString(w, strings.TrimSuffix(before, ",")+"}\n")
+	}
 	return err
 }
 

@@ -123,16 +123,10 @@ type StoredGroup struct {
 }
 
 // New returns the view of a processor's last poll. If it was never polled, everything is unknown.
-func New(s state.State) Processor { return newProcessor(Lookup{State: s}) }
+func New(s state.State) Processor { return NewStored(Lookup{State: s}).Processor }
 
 // NewGroup returns the view of a group's last decision.
-func NewGroup(s state.State) Group { return newGroup(Lookup{State: s}) }
-
-// NewStored returns the view of a processor as the store holds it.
-func NewStored(l Lookup) Stored { return Stored{newProcessor(l), kept(l)} }
-
-// NewStoredGroup returns the view of a group as the store holds it.
-func NewStoredGroup(l Lookup) StoredGroup { return StoredGroup{newGroup(l), kept(l)} }
+func NewGroup(s state.State) Group { return NewStoredGroup(Lookup{State: s}).Group }
 
 func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) (Subject, Account) {
 	r := Subject{Lag: totals.Lag, ChangeAgeSeconds: totals.Age, Complete: totals.Complete, Status: changefeed.StatusUnknown}
@@ -147,7 +141,8 @@ func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) 
 	return r, a
 }
 
-func newProcessor(l Lookup) Processor {
+// NewStored returns the view of a processor as the store holds it.
+func NewStored(l Lookup) Stored {
 	totals, polled := l.Lag.Totals(), !l.AttemptedAt.IsZero()
 	r := Processor{
 		Name: l.Processor, Group: given(l.Group),
@@ -172,16 +167,17 @@ func newProcessor(l Lookup) Processor {
 			r.Partitions[i].Carried = &p.Measured
 		}
 	}
-	return r
+	return Stored{r, kept(l)}
 }
 
-func newGroup(l Lookup) Group {
+// NewStoredGroup returns the view of a group as the store holds it.
+func NewStoredGroup(l Lookup) StoredGroup {
 	g := Group{Name: l.Processor, Members: make([]Member, len(l.Members)), Throughput: throughputOf(l.State)}
 	g.Subject, g.Account = newSubject(l, l.Problem, len(l.Members) > 0, l.Totals())
 	for i, m := range l.Members {
 		g.Members[i] = Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: m.Status}
 	}
-	return g
+	return StoredGroup{g, kept(l)}
 }
 
 func kept(l Lookup) Kept {
@@ -190,8 +186,8 @@ func kept(l Lookup) Kept {
 		Stale: l.Stale, FailedPolls: l.Memory.Failures, Sequence: l.Sequence, Epoch: l.Epoch, Paused: l.Paused,
 		ArrivalPerSecond: l.Memory.Arrival, DrainPerReplica: given(l.Memory.DrainPerReplica), Outbox: outboxOf(l), Causes: l.causes(),
 	}
-	if seconds, known := CatchUpSeconds(l.State); known && !math.IsInf(seconds, 1) {
-		k.CatchUpSeconds = &seconds
+	if seconds := CatchUpSeconds(l.State); seconds != nil && !math.IsInf(*seconds, 1) {
+		k.CatchUpSeconds = seconds
 	}
 	return k
 }
@@ -219,20 +215,20 @@ func Why(reasons []scaling.Reason) string {
 const growsAfter = 60
 
 // CatchUpSeconds returns how long the decided replicas need to drain the lag at the measured rates,
-// in seconds; +Inf if it only grows. It is unknown if nothing is decided or pending, if a rate is
+// in seconds; +Inf if it only grows. It is nil, unknown, if nothing is decided or pending, if a rate is
 // unknown, or if a partition is stalled or unclaimed, since its lag does not move.
-func CatchUpSeconds(s state.State) (seconds float64, known bool) {
+func CatchUpSeconds(s state.State) *float64 {
 	stands := func(p changefeed.Partition) bool {
 		return p.Status == changefeed.StatusStalled || p.Status == changefeed.StatusUnclaimed
 	}
 	if s.Decision == nil || len(s.Members) > 0 || slices.ContainsFunc(s.Lag.Partitions, stands) {
-		return 0, false
+		return nil
 	}
-	seconds, known = s.Memory.CatchUp(s.Lag.Lag(), s.Decision.Replicas)
-	if age := s.Lag.Age(); math.IsInf(seconds, 1) && (age == nil || *age < growsAfter) {
-		return 0, false
+	seconds, known := s.Memory.CatchUp(s.Lag.Lag(), s.Decision.Replicas)
+	if age := s.Lag.Age(); !known || math.IsInf(seconds, 1) && (age == nil || *age < growsAfter) {
+		return nil
 	}
-	return seconds, known
+	return &seconds
 }
 
 // Count returns a number of things: "1 lease", "2 leases".

@@ -17,9 +17,6 @@ func with(lag changefeed.ProcessorLag, status changefeed.Status) (found changefe
 	return found
 }
 
-// partitions lists the leases of a lag.
-func partitions(lag changefeed.ProcessorLag) string { return changefeed.ListPartitions(lag.Partitions) }
-
 // backlog describes the pending changes; "" if they are unknown.
 func backlog(lag changefeed.ProcessorLag) string {
 	if lag.Lag() == nil {
@@ -29,9 +26,6 @@ func backlog(lag changefeed.ProcessorLag) string {
 }
 
 const dayAndMinute = "2006-01-02 15:04 UTC"
-
-// at formats a time in UTC, with the day only if it is not the day of the last poll.
-func (l Lookup) at(t time.Time) string { return clock(t, l.AttemptedAt) }
 
 // clock formats a time in UTC, with the day only if it differs from that of the other time.
 func clock(t, day time.Time) string {

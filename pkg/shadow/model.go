@@ -56,9 +56,7 @@ func NewModel(q Question) *Model {
 		m.Error = new(err.Error())
 		return m
 	}
-	if recording.Drain != nil {
-		workers.Throughput, m.ThroughputMeasured = *recording.Drain, true
-	}
+	workers.Throughput, m.ThroughputMeasured = cmp.Or(recording.Drain, workers.Throughput), recording.Drain > 0
 	if q.Ran != nil && q.Ran.Name() == "own" { // only then did the replicas follow these decisions
 		if seen := startUp(q.Samples); seen > 0 {
 			workers.StartUp, m.StartUpSeconds, m.StartUpMeasured = seen, seen.Seconds(), true

@@ -89,13 +89,10 @@ func NewCollector(since, until time.Time) *Collector {
 	}}
 }
 
-// Span returns the time of the Report.
-func (c *Collector) Span() (since, until time.Time) { return c.report.Since, c.report.Until }
-
 // Add adds a processor with its hours, oldest first, including the current one. err says why they
 // cannot be read; nil if they can.
 func (c *Collector) Add(name, group string, hours []state.Summary, err error) {
-	since, until := c.Span()
+	since, until := c.report.Since, c.report.Until
 	p := Processor{Name: name, Gaps: []Gap{}, Measured: Measured{StatusSeconds: make(map[changefeed.Status]float64)}}
 	if err != nil {
 		p.Error = new(err.Error())

@@ -44,14 +44,12 @@ func (f *fleet) balance(row int) {
 // while another host owns some (EqualPartitionsBalancingStrategy.java in Azure/azure-sdk-for-java).
 func (f *fleet) choose(h *host, row int) (taken int) {
 	var wanted []*lease
-	workers := []*host{h}
-	f.looks++
-	h.seen = f.looks
+	workers, seen := []*host{h}, map[*host]bool{h: true}
 	for p := range f.leases {
 		if l := &f.leases[p]; l.owner == nil {
 			wanted = append(wanted, l)
-		} else if l.owner.seen != f.looks {
-			l.owner.seen = f.looks
+		} else if !seen[l.owner] {
+			seen[l.owner] = true
 			workers = append(workers, l.owner)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 type Recording struct {
 	Trace
 	Guessed time.Duration // for which no arrival rate was recorded
-	Drain   *float64      // median transactions per second that one replica processed; nil if never recorded
+	Drain   float64       // median transactions per second that one replica processed; 0 if never recorded
 }
 
 // maxBacklog, in transactions, keeps sums within 64 bits.
@@ -77,7 +77,7 @@ func FromSamples(name string, samples []state.Sample, partitions int) (Recording
 	}}
 	if n := len(drains); n > 0 {
 		slices.Sort(drains)
-		r.Drain = new((drains[(n-1)/2] + drains[n/2]) / 2)
+		r.Drain = (drains[(n-1)/2] + drains[n/2]) / 2
 	}
 	turn := 0
 	for second := range age {

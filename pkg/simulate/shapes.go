@@ -40,7 +40,7 @@ func Generate(name string, o Options) (Trace, error) {
 	for _, b := range builtIn {
 		if b.name == name {
 			r := rand.New(rand.NewPCG(o.Seed, 0))
-			return Shape{Rate: b.rate(o.Rate, seconds, r)}.Draw(name, seconds, o.Partitions, r)
+			return Shape{Rate: b.rate(o.Rate, seconds, r)}.Draw(name, seconds, o.Partitions, r), nil
 		}
 	}
 	return Trace{}, fmt.Errorf("there is no trace %q; allowed are %q", name, Names())

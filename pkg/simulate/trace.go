@@ -53,12 +53,8 @@ type Shape struct {
 // syntheticStart is a Monday, so that schedules find weekdays and a weekend.
 var syntheticStart = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
 
-// Draw makes a trace of a shape: whole transactions of a Poisson process. It fails if the seconds
-// or the partitions are out of bounds.
-func (s Shape) Draw(name string, seconds, partitions int, r *rand.Rand) (Trace, error) {
-	if err := checkSize(name, seconds, partitions); err != nil {
-		return Trace{}, err
-	}
+// Draw makes a trace of a shape: whole transactions of a Poisson process. It has at least one second and one partition.
+func (s Shape) Draw(name string, seconds, partitions int, r *rand.Rand) Trace {
 	t := Trace{Name: name, Start: syntheticStart, Partitions: partitions, Arrivals: make([]int64, 0, seconds*partitions)}
 	shares := slices.Repeat([]float64{1 / float64(partitions)}, partitions)
 	for second := range seconds {
@@ -70,7 +66,7 @@ func (s Shape) Draw(name string, seconds, partitions int, r *rand.Rand) (Trace, 
 			t.Arrivals = append(t.Arrivals, poisson(r, rate*share))
 		}
 	}
-	return t, nil
+	return t
 }
 
 // poisson draws a number of events of which mean are expected: exactly up to 30, by the normal

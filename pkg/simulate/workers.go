@@ -53,7 +53,6 @@ type fleet struct {
 	hosts    []*host // working replicas, the oldest first
 	made     int     // hosts so far, for their names
 	leases   []lease
-	looks    int // of hosts at the leases
 	pending  int64
 	busy     []*lease // scratch of work
 }
@@ -65,7 +64,6 @@ type host struct {
 	late    []*lease // what is left of stolen ones: the batches that it had in hand
 	acquire int      // row of its next look at the leases
 	at      int      // millisecond of that look
-	seen    int      // number of the last look that saw it
 }
 
 // lease is a partition: its lease document, what its owner has in hand, and what is pending.

@@ -161,8 +161,8 @@ func (s *simulation) replay(history report.History, err error) {
 	}
 	s.flags.Mistake(err != nil, "--trace: %v", err)
 	s.Trace, s.Guessed = recording.Trace, recording.Guessed
-	if recording.Drain != nil && !s.flags.Changed("throughput") {
-		s.Workers.Throughput = *recording.Drain
+	if recording.Drain > 0 && !s.flags.Changed("throughput") {
+		s.Workers.Throughput = recording.Drain
 	}
 }
 

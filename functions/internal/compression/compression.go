@@ -43,7 +43,7 @@ func Send(w http.ResponseWriter, r *http.Request, tag string, write func(io.Writ
 // Answer returns what compresses an answer if the caller takes that, and what ends it. Speed counts, since
 // each answer is read once.
 func Answer(w http.ResponseWriter, r *http.Request) (to io.Writer, end func() error) {
-	if !Accepted(r) {
+	if !gzipTaken.MatchString(strings.ReplaceAll(r.Header.Get("Accept-Encoding"), " ", "")) {
 		return w, func() error { return nil }
 	}
 	w.Header().Set("Content-Encoding", "gzip")
@@ -54,8 +54,3 @@ func Answer(w http.ResponseWriter, r *http.Request) (to io.Writer, end func() er
 // gzipTaken matches an Accept-Encoding without blanks that names gzip, and does not refuse it with a
 // weight of zero (RFC 9110, 12.5.3).
 var gzipTaken = regexp.MustCompile(`(?i)(^|,)gzip(;q=[0.]*[1-9][^,]*)?(,|$)`)
-
-// Accepted reports whether the caller takes gzip.
-func Accepted(r *http.Request) bool {
-	return gzipTaken.MatchString(strings.ReplaceAll(r.Header.Get("Accept-Encoding"), " ", ""))
-}

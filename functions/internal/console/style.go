@@ -128,14 +128,14 @@ func Number(n *int64) string { return text(n, unknown) }
 // catchUp is how long the lag takes to drain with the replicas that were decided; "-" if that is
 // not known.
 func catchUp(s state.State) string {
-	seconds, known := report.CatchUpSeconds(s)
+	seconds := report.CatchUpSeconds(s)
 	switch {
-	case !known:
+	case seconds == nil:
 		return "-"
-	case math.IsInf(seconds, 1):
+	case math.IsInf(*seconds, 1):
 		return "never"
 	}
-	return report.Age(new(int64(math.Ceil(seconds))))
+	return report.Age(new(int64(math.Ceil(*seconds))))
 }
 
 // replicas is the decision, with an arrow if it is a change; "?" if there is none.

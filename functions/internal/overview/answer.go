@@ -28,14 +28,13 @@ func (o *Overview) List(ctx context.Context, names []string, partitions bool) re
 	return listOf(now, entries)
 }
 
-// Summary is the list of the entries, without partitions, and a number that changes with it.
-func (o *Overview) Summary() (all report.List, generation uint64) {
-	entries, generation := o.Current()
-	all = listOf(o.Now(), entries)
+// Summary is the list of the entries, without partitions.
+func (o *Overview) Summary() report.List {
+	all := listOf(o.Now(), o.Current())
 	for i := range all.Processors {
 		all.Processors[i].Partitions = []report.Partition{}
 	}
-	return all, generation
+	return all
 }
 
 func listOf(now time.Time, entries []*Entry) report.List {

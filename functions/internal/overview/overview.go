@@ -76,15 +76,14 @@ type Overview struct {
 	reading sync.Mutex  // held while rows are read, so that those who ask at once read once
 	broken  atomic.Bool // the last look could not read every row
 
-	mu         sync.Mutex
-	slots      []*slot // as configured, the processors first; nil until somebody asks
-	byName     map[string]*slot
-	generation uint64
+	mu     sync.Mutex
+	slots  []*slot // as configured, the processors first; nil until somebody asks
+	byName map[string]*slot
 }
 
-// Current returns the entries, those of the processors first, and a number that changes with them. A row is
-// read again after its next poll, unless this process made that poll.
-func (o *Overview) Current() (entries []*Entry, generation uint64) {
+// Current returns the entries, those of the processors first. A row is read again after its next poll, unless
+// this process made that poll.
+func (o *Overview) Current() (entries []*Entry) {
 	o.reading.Lock()
 	defer o.reading.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), allTime) // for all who ask
@@ -102,13 +101,12 @@ func (o *Overview) Current() (entries []*Entry, generation uint64) {
 			s.entry = found[i]
 		}
 		s.reading = false
-		o.generation++
 	}
 	for _, s := range o.slots {
 		entries = append(entries, s.entry)
 	}
 	o.say(entries)
-	return entries, o.generation
+	return entries
 }
 
 // all are the slots, which are made for the first who asks.
@@ -157,7 +155,6 @@ func (o *Overview) Wrote(name string, written *state.State) {
 	if s == nil {
 		return // nobody has asked
 	}
-	o.generation++
 	s.reading, s.until = false, time.Time{}
 	if e := s.entry; written != nil && e != nil && e.Processor.Outbox.Count+e.Group.Outbox.Count == 0 {
 		s.entry = o.newEntry(s, report.Lookup{State: *written}, o.Now(), o.Partitions)
@@ -194,10 +191,7 @@ func (o *Overview) load(ctx context.Context, name string) (found report.Lookup) 
 
 // newEntry makes the entry of what was found at a time.
 func (o *Overview) newEntry(s *slot, found report.Lookup, now time.Time, partitions bool) *Entry {
-	e := &Entry{Err: found.Err, Decision: found.Decision, until: s.shownUntil(found, now)}
-	if seconds, known := report.CatchUpSeconds(found.State); known {
-		e.CatchUp = &seconds
-	}
+	e := &Entry{Err: found.Err, Decision: found.Decision, CatchUp: report.CatchUpSeconds(found.State), until: s.shownUntil(found, now)}
 	if found = o.known(s, found, now); s.kind == group {
 		e.Group = report.NewStoredGroup(found)
 	} else if e.Processor = report.NewStored(found); !partitions {

@@ -37,8 +37,8 @@ func (o *Overview) Members(names []string) (members []Subject, err error) {
 // memory together. What cannot be read of one is its error, and keeps nothing of the others. progress is told of
 // how many processors were read, and of how many there are.
 func (o *Overview) Report(ctx context.Context, processors []Subject, since time.Time, progress func(done, all int)) (shadow.Report, error) {
-	c := shadow.NewCollector(since, o.Now())
-	since, until := c.Span()
+	since, until := since.UTC().Truncate(time.Hour), o.Now().UTC()
+	c := shadow.NewCollector(since, until)
 	var hours [recordsAtOnce][]state.Summary
 	var errs [recordsAtOnce]error
 	for first := 0; first < len(processors) && ctx.Err() == nil; first += recordsAtOnce {

@@ -16,20 +16,16 @@ func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int,
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	err := json.NewEncoder(w).Encode(document{
-		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Instance: r.URL.EscapedPath(),
-	})
+	err := json.NewEncoder(w).Encode(struct {
+		Type     string `json:"type"`
+		Title    string `json:"title"`
+		Status   int    `json:"status"`
+		Detail   string `json:"detail"`
+		Instance string `json:"instance"`
+	}{"about:blank", http.StatusText(status), status, detail, r.URL.EscapedPath()})
 	if err != nil {
 		log.Debug("a caller went away before its answer", "error", err.Error())
 	}
-}
-
-type document struct {
-	Type     string `json:"type"`
-	Title    string `json:"title"`
-	Status   int    `json:"status"`
-	Detail   string `json:"detail"`
-	Instance string `json:"instance"`
 }
 
 // OnlyGET answers any other method than GET, of a path that has that one.

@@ -70,11 +70,11 @@ func draw(seed uint64, seconds, partitions int) Drawn {
 }
 
 // arrivals draws a trace of the shape. It is the same for the same seed.
-func (d Drawn) arrivals(partitions int, seed uint64) (simulate.Trace, error) {
+func (d Drawn) arrivals(partitions int, seed uint64) simulate.Trace {
 	shape := simulate.Shape{Rate: func(second int) float64 { return d.rates[second] }, Shares: d.shares}
-	t, err := shape.Draw(d.Family, len(d.rates), partitions, rand.New(rand.NewPCG(seed, d.Seed)))
+	t := shape.Draw(d.Family, len(d.rates), partitions, rand.New(rand.NewPCG(seed, d.Seed)))
 	t.Backlog = d.backlog
-	return t, err
+	return t
 }
 
 // mean is the average arrivals per second of the replay.

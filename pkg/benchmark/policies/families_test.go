@@ -29,10 +29,7 @@ func TestADrawnShapeNeedsSomeReplicasOnAverage(t *testing.T) {
 	for seed := range uint64(2 * len(families)) {
 		for _, partitions := range []int{4, 16} {
 			d := draw(seed, 3600, partitions)
-			tr, err := d.arrivals(partitions, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tr := d.arrivals(partitions, 1)
 			replicas := float64(tr.Transactions()) / 3600 / d.Workers.Throughput
 			scale := math.Sqrt(float64(partitions) / 4)
 			if replicas < 0.55*scale || replicas > 2.3*scale {

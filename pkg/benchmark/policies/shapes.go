@@ -79,7 +79,7 @@ func (s Shape) Arrivals(l Load, seed uint64) (simulate.Trace, error) {
 		return simulate.Generate(s.Name, simulate.Options{Seed: seed, Duration: l.Duration, Partitions: l.Partitions, Rate: l.Rate})
 	}
 	r, seconds := rand.New(rand.NewPCG(seed, 0)), int(l.Duration/time.Second)
-	return s.draw(l, seconds, r).Draw(s.Name, seconds, l.Partitions, r)
+	return s.draw(l, seconds, r).Draw(s.Name, seconds, l.Partitions, r), nil
 }
 
 // zipfShares returns the shares of partitions by Zipf's law: the nth has 1/n of the first.
