@@ -46,7 +46,7 @@ func TestCheckHoldsWhereEverythingDoes(t *testing.T) {
 		"read metadata ok", "read metadata ok", "read feed ok", "query leases ok", "partition key ok",
 		"find leases ok",
 		// the table
-		"dns ok", "connection ok", "tls skip", "clock ok", "identity skip", "write state ok", "one poller ok",
+		"dns ok", "connection ok", "tls skip", "clock ok", "identity skip", "write state ok",
 		"dns ok", "connection ok", "tls skip", "identity skip", "send ok", // the queue
 	}
 	if !slices.Equal(summary, want) {

@@ -137,7 +137,6 @@ type ProcessorLag struct {
 	Causes     []Cause       `json:"causes,omitempty"`    // of the errors of the processor and of its partitions, each once
 	Charge     float64       `json:"requestCharge"`       // request units spent on this processor, shared requests counted once
 	Requests   int           `json:"requests"`            // HTTP requests made for this processor, shared requests counted once
-	Delay      time.Duration `json:"delay,omitempty"`     // how long the RU budget made its requests wait, summed
 }
 
 // AddLag adds two lags, at most math.MaxInt64: with an absurd session LSN the sum could overflow

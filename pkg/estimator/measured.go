@@ -84,7 +84,7 @@ func (l *measuredLease) gone() bool {
 
 // lag returns what the tick measured of the processor.
 func (m *measured) lag() changefeed.ProcessorLag {
-	lag := changefeed.ProcessorLag{Time: m.now(), Charge: m.usage.Charge, Requests: m.usage.Requests, Delay: m.usage.Delay, Coverage: m.coverage}
+	lag := changefeed.ProcessorLag{Time: m.now(), Charge: m.usage.Charge, Requests: m.usage.Requests, Coverage: m.coverage}
 	if m.err != nil {
 		lag.Error, lag.Causes = m.err.Error(), changefeed.AddCause(nil, m.err)
 		return lag

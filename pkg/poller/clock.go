@@ -66,21 +66,17 @@ func (c *Clock) look(offsets []time.Duration) {
 	if !c.settled {
 		c.applied, c.settled = offset, complete
 	}
-	cause := changefeed.Cause{
-		Beside: true, Of: "the clock of this machine", Says: "is more than a minute ahead of that of Cosmos DB", Effect: "followed the corrected time",
-		Remedy: "synchronize the clock of this machine with NTP; feedscale check shows by how much it is wrong",
+	c.wrong = nil
+	if complete && offset != 0 {
+		cause := changefeed.Cause{
+			Beside: true, Of: "the clock of this machine", Says: "differs by more than a minute from that of Cosmos DB", Effect: "followed the corrected time",
+			Remedy: "run feedscale check: it shows by how much. Synchronize the clock of this machine with NTP, unless it is right",
+		}
+		if c.applied == 0 {
+			cause.Effect = "may show a wrong age"
+		}
+		c.wrong = []changefeed.Cause{cause}
 	}
-	switch {
-	case !complete || offset == 0:
-		c.wrong = nil
-		return
-	case c.applied == 0:
-		cause.Of, cause.Says, cause.Effect = "the clock of Cosmos DB", "is no longer that of this machine", "may show a wrong age"
-		cause.Remedy = "run feedscale check: it shows by how much they differ. If this machine's clock is right, nothing is to be done"
-	case offset > 0:
-		cause.Says = "is more than a minute behind that of Cosmos DB"
-	}
-	c.wrong = []changefeed.Cause{cause}
 }
 
 // causes says what is wrong with the clocks.

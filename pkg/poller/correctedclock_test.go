@@ -19,13 +19,13 @@ func TestAClockThatJumpsIsCorrected(t *testing.T) {
 		says        string        // "" = nothing
 	}{
 		{rule: "all is well"},
-		{rule: "the machine is wrong from the start", wrong: quarter, says: "is more than a minute ahead of that of Cosmos DB"},
-		{rule: "it jumps ahead", jump: quarter, says: "is more than a minute ahead of that of Cosmos DB"},
-		{rule: "it jumps back", jump: -quarter, says: "is more than a minute behind that of Cosmos DB"},
+		{rule: "the machine is wrong from the start", wrong: quarter, says: "differs by more than a minute from that of Cosmos DB"},
+		{rule: "it jumps ahead", jump: quarter, says: "differs by more than a minute from that of Cosmos DB"},
+		{rule: "it jumps back", jump: -quarter, says: "differs by more than a minute from that of Cosmos DB"},
 		{rule: "it is put right", wrong: quarter, jump: -quarter},
 		{rule: "it is a little wrong", wrong: 30 * time.Second, off: 30 * time.Second},
-		{rule: "the service's clock moves", service: quarter, says: "is no longer that of this machine"},
-		{rule: "two accounts disagree: the one nearer to the machine counts", wrong: quarter, other: -quarter, says: "is more than a minute ahead of that of Cosmos DB"},
+		{rule: "the service's clock moves", service: quarter, says: "differs by more than a minute from that of Cosmos DB"},
+		{rule: "two accounts disagree: the one nearer to the machine counts", wrong: quarter, other: -quarter, says: "differs by more than a minute from that of Cosmos DB"},
 	} {
 		right, passed, machine, service := time.Unix(1_800_000_000, 0), time.Duration(0), c.wrong, time.Duration(0)
 		clock := NewClock(func() time.Time { return right.Add(passed + machine) })

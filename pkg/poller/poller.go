@@ -44,7 +44,6 @@ type Settings struct {
 	Timeout     time.Duration // of one tick; a fifth of it is kept for committing and publishing
 	Retention   time.Duration // a sample is removed once its hour ended this long ago; 0 = never
 	Ticks       Schedule      // of the timer, within whose slot reads end; nil = they end with the tick
-	ID          string        // of this process, so that two that poll into one store notice each other; "" = they do not
 	ShardSize   int           // leases that a tick polls by itself, and that a shard has at most; 0 = any number, also without Shards
 }
 
@@ -66,7 +65,6 @@ type Poller struct {
 
 	refused atomic.Pointer[state.Undelivered] // why the queue did not take the last event; nil = it did
 	known   knownSignals
-	polled  sync.Map                 // when this process committed last, by name
 	said    bounded.Notes            // what was logged last, by what it is about
 	told    atomic.Pointer[troubles] // what the log says has begun; nil before the first tick
 	handed  sync.Map                 // when a tick of this process handed a processor over last, by name

@@ -38,12 +38,16 @@ func (t *tick) handOver(ctx context.Context, shards []part) {
 	}
 	t.parts.Store(int64(len(shards) + 1))
 	errs := make([]error, len(shards))
+	// A shard lives until the next tick, which hands over again what was not polled.
+	life := max(leastShardLife, t.Ticks.Next(nearestSecond(t.scope.now)).Sub(t.scope.now))
 	newSlots().each(len(shards), func(i int) {
 		s := Shard{Tick: t.scope.now, Of: len(shards) + 1}
 		for _, d := range shards[i].polls {
 			s.Names = append(s.Names, d.name)
 		}
-		errs[i] = t.sendShard(ctx, s)
+		body, _ := json.Marshal(s) // names and a time always can be
+		id := sha256.Sum256(body)
+		errs[i] = t.Shards.Send(ctx, hex.EncodeToString(id[:16]), body, life)
 	})
 	var left []part
 	var failure error
@@ -69,15 +73,4 @@ func (t *tick) handOver(ctx context.Context, shards []part) {
 		t.Log.Error("shards cannot be handed over: this process polls the one that has waited the longest, and the others wait for the next tick",
 			"shards", len(left), "of", len(shards), "error", failure.Error())
 	}
-}
-
-// sendShard puts a shard on the queue. It lives until the next tick, which hands over again what was not
-// polled.
-func (p *Poller) sendShard(ctx context.Context, s Shard) error {
-	body, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	id := sha256.Sum256(body)
-	return p.Shards.Send(ctx, hex.EncodeToString(id[:16]), body, max(leastShardLife, p.Ticks.Next(nearestSecond(s.Tick)).Sub(s.Tick)))
 }

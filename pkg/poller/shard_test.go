@@ -310,22 +310,6 @@ func TestAShardKeepsItsSignalsAndEmptiesNoneThatWereLeft(t *testing.T) {
 	w.wantSignals("replicas", 0)
 }
 
-func TestProcessesThatPollShardsAreNoRivals(t *testing.T) {
-	t.Parallel()
-	w, _ := fanOut(t, 10)
-	w.watch("a:60@x")
-	for i, id := range []string{"one", "other", "one"} {
-		w.poller.ID = id
-		w.polledHere(poller.Mode{Shard: &poller.Shard{Tick: w.clock.Now(), Of: 1, Names: []string{"a"}}})
-		w.clock.Advance(15 * time.Second)
-		record, err := storetest.Load(t.Context(), w.store, "a")
-		testworld.Must(t, err)
-		if record.State.Rival != nil || record.State.Poller != "" {
-			t.Errorf("poll %d: %+v", i, record.State.Rival)
-		}
-	}
-}
-
 // TestWithoutTheQueueEveryShardHasItsTurn, and nothing that waits is taken for a failure.
 func TestWithoutTheQueueEveryShardHasItsTurn(t *testing.T) {
 	t.Parallel()

@@ -42,9 +42,10 @@ type knownSignals struct {
 type signalTurn struct {
 	*tick
 	slots      slots
-	namespace  string      // where the queues are; "" = there can be none
-	queues     []string    // that are configured
-	remembered func() bool // waits until the store has the configured queues; false = it could not be told
+	namespace  string        // where the queues are; "" = there can be none
+	queues     []string      // that are configured
+	begun      chan struct{} // closed once the next field is known
+	remembered bool          // the store has the configured queues
 }
 
 // beginSignals puts every configured signal queue into the store before a message is sent to it, so
@@ -53,7 +54,7 @@ func (t *tick) beginSignals(ctx context.Context) {
 	if t.scope.DryRun || t.known.idle.Load() {
 		return
 	}
-	s := &signalTurn{tick: t, slots: newSlots()}
+	s := &signalTurn{tick: t, slots: newSlots(), begun: make(chan struct{})}
 	if t.Signals != nil {
 		s.namespace = t.Signals.Namespace()
 	}
@@ -64,9 +65,11 @@ func (t *tick) beginSignals(ctx context.Context) {
 		s.queues = append(s.queues, g.SignalQueue)
 	}
 	s.queues = slices.DeleteFunc(s.queues, func(q string) bool { return q == "" })
-	s.remembered = sync.OnceValue(func() bool { return s.remember(ctx) })
 	t.signals = s
-	t.finishing.Go(func() { s.remembered() })
+	t.finishing.Go(func() {
+		defer close(s.begun)
+		s.remembered = s.remember(ctx)
+	})
 }
 
 // configured reports whether a queue that is remembered is named.
@@ -80,6 +83,9 @@ func (s *signalTurn) remember(ctx context.Context) bool {
 	list, err := s.update(ctx)
 	if errors.Is(err, state.ErrConflict) { // another process wrote in between, as a rule the same
 		list, err = s.update(ctx)
+	}
+	if errors.Is(err, state.ErrConflict) { // so did a third one: the next tick goes on from there
+		return false
 	}
 	if s.say("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err); err != nil {
 		return false
@@ -150,7 +156,10 @@ func (s *signalTurn) next(last []state.SignalQueue) (next []state.SignalQueue) {
 // nothing was ever decided, the queue is left as it is.
 func (s *signalTurn) keep(ctx context.Context, d *subject, decided *state.State) {
 	replicas := decided.Memory.Replicas
-	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil || !s.remembered() {
+	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil {
+		return
+	}
+	if <-s.begun; !s.remembered {
 		return
 	}
 	err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal, *replicas) })

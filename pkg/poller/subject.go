@@ -70,16 +70,12 @@ func (d *subject) tell(s *state.State) {
 	close(d.told)
 }
 
-// rivalWithin is the time between two polls of a process within which a poll of another one makes
-// that a rival. A standby that took over and gave back took longer.
-const rivalWithin = 10 * time.Minute
-
 // following returns the State of this tick without what the tick decided.
 func (t *tick) following(d *subject) *state.State {
 	last, now := d.last, t.scope.now
 	s := &state.State{
 		Processor: d.name, Epoch: last.Epoch, AttemptedAt: now, PolledAt: last.PolledAt, Since: last.Since,
-		Sequence: last.Sequence, Published: last.Published, Poller: last.Poller, Rival: last.Rival,
+		Sequence: last.Sequence, Published: last.Published,
 	}
 	if s.Epoch == 0 {
 		s.Epoch = now.Unix()
@@ -90,19 +86,5 @@ func (t *tick) following(d *subject) *state.State {
 	if s.PolledAt.After(now) { // by a clock that was ahead
 		s.PolledAt = now
 	}
-	if t.scope.Shard != nil {
-		s.Poller = "" // any process may poll a shard: none is a rival
-		return s
-	}
-	if t.ID == "" || t.scope.All {
-		return s // a poll by hand is no rival
-	}
-	if before, ok := t.polled.Load(d.name); ok && last.Poller != "" && last.Poller != t.ID && now.Sub(before.(time.Time)).Abs() < rivalWithin {
-		s.Rival = &state.Rival{Poller: last.Poller, Time: now}
-		if t.said.News("rival", "polls") {
-			t.Log.Warn("another process polls into the same state: both spend request units, and each drops results of the other", "processor", d.name, "other", last.Poller, "next", "end one of the two, or give each a state of its own in FEEDSCALE_STATE")
-		}
-	}
-	s.Poller = t.ID
 	return s
 }

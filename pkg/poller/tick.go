@@ -192,16 +192,11 @@ func (t *tick) measure(ctx context.Context, wave []*subject) {
 	measuring, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	defer context.AfterFunc(t.stopping, cancel)()
-	var delay atomic.Int64
 	t.Estimator.Estimate(measuring, began.Add(paced), processors, func(i int, lag changefeed.ProcessorLag) {
 		t.took.Add("account "+due[i].processor.Account.Host(), time.Since(began))
-		delay.Add(int64(lag.Delay))
 		t.deciding <- struct{}{}
 		t.finishing.Go(func() { t.finish(ctx, due[i], lag) })
 	})
-	if d := time.Duration(delay.Load()); d > 0 {
-		t.Log.Info("the RU budget delayed requests", "setting", "FEEDSCALE_RU_BUDGET", "sum", d.String())
-	}
 }
 
 // lookAt tells what a processor that is not polled here asks for, if its group or a container needs
@@ -345,9 +340,6 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 		t.Log.Error("the decision cannot be committed", "processor", d.name, "error", err.Error())
 	default:
 		d.stage, d.sees = committed, sightsOf(d.next)
-		if !t.scope.All && t.scope.Shard == nil {
-			t.polled.Store(d.name, t.scope.now)
-		}
 	}
 }
 

@@ -74,7 +74,12 @@ func Decide(in Input) Outcome {
 	}
 	if !in.Policy.Paused {
 		next.Replicas, next.Active, next.MetricValue = &c.replicas, c.active, c.metric
-		next.Asked = in.asked(c.replicas)
+		switch {
+		case c.replicas == 0:
+			next.Asked = time.Time{}
+		case current == 0:
+			next.Asked = in.Now
+		}
 		next.Changes = in.changes(c.replicas)
 	}
 	return Outcome{Decision: in.Memory.conclude(in.Now, c), Memory: next}
@@ -164,18 +169,6 @@ func (c count) bound(of string, least int, most *int, asked int) count {
 		c = c.because("clamp", "minReplicaCount%s is %d", of, least)
 	}
 	return c
-}
-
-// asked returns since when decisions ask for replicas, for [Memory]; zero if this one asks for
-// none.
-func (in Input) asked(replicas int) time.Time {
-	switch current, _ := in.Memory.current(); {
-	case replicas == 0:
-		return time.Time{}
-	case current == 0:
-		return in.Now
-	}
-	return in.Memory.Asked
 }
 
 // conclude makes the Decision that follows the remembered one.

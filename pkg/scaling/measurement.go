@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -143,12 +142,11 @@ func (in Input) fill() (changefeed.ProcessorLag, string) {
 			unknown++
 		}
 	}
-	var gaps []string
-	if unknown > 0 {
-		gaps = append(gaps, fmt.Sprintf("%d of %d partitions are unknown", unknown, len(lag.Partitions)))
+	switch {
+	case unknown > 0:
+		return lag, fmt.Sprintf("%d of %d partitions are unknown", unknown, len(lag.Partitions))
+	case old > 0:
+		return lag, fmt.Sprintf("%d of %d partitions were last read more than %s ago", old, len(lag.Partitions), longest)
 	}
-	if old > 0 {
-		gaps = append(gaps, fmt.Sprintf("%d of %d partitions were last read more than %s ago", old, len(lag.Partitions), longest))
-	}
-	return lag, strings.Join(gaps, ", and ")
+	return lag, ""
 }

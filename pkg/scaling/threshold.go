@@ -1,11 +1,8 @@
 package scaling
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,26 +41,12 @@ func (in Input) threshold(m measurement) count {
 	c.raiseFor(usage{float64(c.metric), float64(policy.Threshold)})
 	c = c.because("threshold", "lag %d at %d per replica%s", m.pending, policy.Threshold, capping)
 	if len(m.excluded) > 0 {
-		c = c.because("excludeStalled", "a lag of %d is left out, since more replicas do not move it: %s", m.excludedLag, m.stalls())
+		c = c.because("excludeStalled", "a lag of %d is left out, since more replicas do not move it: %s", m.excludedLag, changefeed.ListPartitions(m.excluded))
 	}
 	if m.wake != "" {
 		c = c.because(string(m.wake), "%s", m.wakeReason())
 	}
 	return c
-}
-
-// stalls names the partitions that are left out, by what makes them stand still.
-func (m measurement) stalls() string {
-	by := make(map[changefeed.StallKind][]changefeed.Partition)
-	for _, p := range m.excluded {
-		kind := cmp.Or(p.Stall, new(changefeed.Stall)).Kind
-		by[kind] = append(by[kind], p)
-	}
-	var all []string
-	for _, kind := range slices.Backward(slices.Sorted(maps.Keys(by))) { // hung, flapping, not read
-		all = append(all, fmt.Sprintf("%s (%s)", changefeed.ListPartitions(by[kind]), cmp.Or(kind.Why(), "not read by this poll")))
-	}
-	return strings.Join(all, "; ")
 }
 
 // wakeReason says why a status keeps one replica, even below the activation threshold.

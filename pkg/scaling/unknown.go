@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -69,31 +70,27 @@ func (in Input) failure(m measurement, failures int) count {
 	if failures <= fallback.FailureThreshold {
 		return in.Memory.hold("failure", fmt.Sprintf("poll %d of %d that may fail: the last decision holds", failures, fallback.FailureThreshold))
 	}
-	replicas, to := fallback.Replicas, fmt.Sprintf("fallback to %d", fallback.Replicas)
-	switch fallback.Behavior {
-	case FallbackStatic:
+	replicas, behavior := fallback.Replicas, cmp.Or(fallback.Behavior, FallbackMax)
+	switch behavior {
 	case FallbackCurrent:
 		if !known {
 			return count{basis: nothing}
 		}
-		replicas, to = current, fmt.Sprintf("fallback to the current %d", current)
+		replicas = current
 	case FallbackCurrentIfHigher:
 		replicas = max(current, replicas)
-		to += ", or the current replicas if higher"
 	case FallbackCurrentIfLower:
 		if known {
 			replicas = min(current, replicas)
 		}
-		to += ", or the current replicas if lower"
-	default:
+	case FallbackMax:
 		if in.Memory.Partitions == 0 {
 			return count{basis: nothing}
 		}
 		replicas = m.partitions
-		to = fmt.Sprintf("as if each of the %d partitions last known lagged by a threshold", replicas)
 	}
 	// A fallback has the metricValue of as many partitions as replicas.
 	c := count{active: replicas > 0, metric: min(int64(replicas), math.MaxInt64/in.Policy.Threshold) * in.Policy.Threshold, basis: fallen}
 	c.raise(float64(replicas))
-	return c.because("fallback", "%d polls failed: %s", failures, to)
+	return c.because("fallback", "%d polls failed: fallback behavior %s", failures, behavior)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -16,9 +15,6 @@ type Document struct {
 	Version Version // "" where nothing is stored
 	Text    []byte  // JSON
 }
-
-// IsDocument reports whether a name is that of a document.
-func IsDocument(name string) bool { return strings.Contains(name, ".") }
 
 // Decode reads the document. Releases up to 0.1 stored it as the first line of a State.
 func (d Document) Decode(value any) error {

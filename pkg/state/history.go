@@ -115,7 +115,7 @@ func longer(statuses map[changefeed.Status]float64, status changefeed.Status, se
 
 // Record sets Since, Recorded, Hour and Finished, which are what the history keeps of s. before is
 // Recorded of the poll before, nil if there was none. If both polls are in one interval, the later sample
-// replaces the earlier one, adds to its sums, and takes over its change of replicas and its reasons.
+// replaces the earlier one, adds to its sums and, if it changed nothing, takes over its decision.
 func (s *State) Record(before *Sample, o Observation) {
 	s.Recorded = nil
 	sample := s.Sample()
@@ -131,17 +131,9 @@ func (s *State) Record(before *Sample, o Observation) {
 		sample.RequestCharge = new(*cmp.Or(earlier.RequestCharge, new(0.0)) + math.Round(s.Lag.Charge*100)/100)
 		s.summarize(sample, o)
 	}
-	if earlier.Changed() && sample.Replicas != nil {
-		if !sample.Changed() {
-			sample.Reasons = nil // the last reason of a poll that changed nothing
-		}
-		from := *cmp.Or(earlier.Previous, new(int)) // 0 where there was no earlier one
-		sample.Previous = earlier.Previous
-		sample.Direction = new([]scaling.Direction{scaling.In, scaling.None, scaling.Out}[1+cmp.Compare(*sample.Replicas, from)])
-		sample.Reasons = slices.Concat(earlier.Reasons, sample.Reasons)
-		if len(sample.Partitions) == 0 && earlier.Partitions != nil {
-			sample.Partitions = earlier.Partitions
-		}
+	if earlier.Changed() && sample.Replicas != nil && !sample.Changed() {
+		sample.Previous, sample.Direction = earlier.Previous, earlier.Direction
+		sample.Reasons, sample.Partitions = earlier.Reasons, earlier.Partitions
 	}
 	if before == nil || before.Status != sample.Status {
 		s.Since = s.AttemptedAt

@@ -150,7 +150,7 @@ func TestANumberThatJSONDoesNotHaveIsAnError(t *testing.T) {
 }
 
 // TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged: the history has one sample for 15 s,
-// and no decision is lost from it.
+// and a poll that changed nothing hides no change.
 func TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
@@ -166,8 +166,8 @@ func TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged(t *testing.T) {
 	}{
 		{"a first decision stays one", []poll{{0, nil, 1}, {5, new(1), 1}}, "nil→1 out [0]"},
 		{"what changed nothing takes over what did", []poll{{0, new(1), 4}, {5, new(4), 4}, {10, new(4), 4}}, "1→4 out [0]"},
-		{"changes add up", []poll{{0, new(1), 4}, {5, new(4), 3}}, "1→3 out [0 5]"},
-		{"there and back is told by its reasons", []poll{{0, new(1), 4}, {5, new(4), 1}}, "1→1 none [0 5]"},
+		{"of two changes the later one counts", []poll{{0, new(1), 4}, {5, new(4), 3}}, "4→3 out [5]"},
+		{"there and back, too", []poll{{0, new(1), 4}, {5, new(4), 1}}, "4→1 out [5]"},
 		{"the next interval begins afresh", []poll{{0, new(1), 4}, {15, new(4), 4}}, "4→4 none [15]"},
 		{"nothing changed, nothing to take over", []poll{{0, new(4), 4}, {5, new(4), 4}}, "4→4 none [5]"},
 	} {

@@ -40,21 +40,12 @@ type State struct {
 	Group   string   `json:"group,omitempty"`   // that the processor was a member of at its last poll; "" = none
 	Members []Member `json:"members,omitempty"` // in the State of a group, which has no Lag of its own; nil in that of a processor
 
-	Poller string `json:"poller,omitempty"` // process that polled last by its schedule
-	Rival  *Rival `json:"rival,omitempty"`  // another process that polls with the same state; nil if none was seen
-
 	Containers []Container `json:"containers,omitempty"` // whose throughput follows the replicas
 
 	Recorded *Sample `json:"recorded,omitempty"` // what the history keeps of the last poll; set by Record
 
 	Hour     *Summary `json:"hour,omitempty"` // that has not ended yet; set by Record, nil of a group
 	Finished *Summary `json:"-"`              // hour that this poll has ended, which Commit adds to the history; set by Record
-}
-
-// Rival is a process that polled between two polls of another one.
-type Rival struct {
-	Poller string    `json:"poller"`
-	Time   time.Time `json:"time"` // when this was noticed
 }
 
 // Member is a processor of a group, as the group's last decision saw it.

@@ -100,7 +100,7 @@ func wire(c config.Config, o Options, connections *connect.Connections, store st
 		Store:     a.store,
 		Settings: poller.Settings{
 			Destination: connect.Destination(c.Settings.Events), Ticks: c.Settings.Timer, Heartbeat: c.Settings.Heartbeat,
-			Timeout: c.Settings.TickTimeout, Retention: c.Settings.History, ID: processID(),
+			Timeout: c.Settings.TickTimeout, Retention: c.Settings.History,
 		},
 		Now: o.Now,
 		Log: o.Log,
@@ -183,7 +183,7 @@ func (c countedSignals) Keep(ctx context.Context, queue string, replicas int) er
 	return err
 }
 
-// processID names this process among all that may poll into one store.
+// processID names this process among all whose metrics are pushed.
 func processID() string {
 	host, _ := os.Hostname() // "" if it has none
 	return fmt.Sprintf("%s/%d", cmp.Or(host, "unknown"), os.Getpid())

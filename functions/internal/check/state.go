@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/azurecli"
@@ -91,24 +90,5 @@ func (c *checker) table(t config.Table) *section {
 		}
 		return holds(state.Probe(ctx, store), *who, "a row can be written, read and deleted")
 	})
-	s.try("one poller", func(ctx context.Context) finding { return c.rivals(ctx, store) })
 	return s
-}
-
-// rivalFor is for how long a process that was seen polling into a state counts as at work.
-const rivalFor = 10 * time.Minute
-
-// rivals reports whether two processes poll into one state. Each notices the other (state.Rival).
-func (c *checker) rivals(ctx context.Context, store state.Store) finding {
-	for _, name := range c.processors {
-		stored, err := store.Load(ctx, name)
-		if err != nil {
-			return bad("", "%v", err)
-		}
-		if r := stored.Head().Rival; r != nil && time.Since(r.Time) < rivalFor {
-			return bad("end one of the two, or give each a state of its own in FEEDSCALE_STATE",
-				"%s and %s both poll %s into this state, last seen at %s", stored.Head().Poller, r.Poller, name, r.Time.UTC().Format(time.RFC3339))
-		}
-	}
-	return good("no second process polls into it")
 }

@@ -55,7 +55,7 @@ func (w *world) start(slot int) *process {
 	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]events.Position{}, flying: map[string]int{}}
 	p.poller = &poller.Poller{
 		Estimator: estimator.New(w.concurrency, p.now), Store: table{w, p}, Publisher: sender{w, p},
-		Settings: poller.Settings{Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval), ID: p.name},
+		Settings: poller.Settings{Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval)},
 		Now:      p.now, Log: slog.New(slog.DiscardHandler), Signals: p.signals(),
 	}
 	clients := make(map[string]*cosmos.Account)

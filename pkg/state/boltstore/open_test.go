@@ -97,8 +97,7 @@ func TestOpenRefusesWhatCannotBeAFile(t *testing.T) {
 
 // A damaged file may open where the damage hits space that is not in use, the older of the two
 // copies of the file's head, or the inside of a text. What must never happen is a panic, a crash,
-// or a store that opens and then fails, but for a history that names the sample which cannot be
-// read.
+// or a store that opens and then fails, but for a state or a sample that cannot be read and is named.
 func TestADamagedFileIsRefusedOrHarmless(t *testing.T) {
 	t.Parallel()
 	whole := wholeFile(t)
@@ -133,7 +132,8 @@ func TestADamagedFileIsRefusedOrHarmless(t *testing.T) {
 			continue
 		}
 		for i := range processors {
-			if _, err := storetest.Load(t.Context(), store, processor(i)); err != nil {
+			_, err := storetest.Load(t.Context(), store, processor(i))
+			if err != nil && !(strings.Contains(err.Error(), processor(i)) && strings.Contains(err.Error(), "FEEDSCALE_STATE")) {
 				t.Errorf("%s: opened, but then %v", name, err)
 			}
 		}

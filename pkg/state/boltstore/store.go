@@ -234,6 +234,9 @@ func readState(value []byte) (state.Entry, error) {
 		return state.Entry{}, err
 	}
 	stored, err := state.Decode(bytes.Clone(value[numberBytes:]))
+	if err != nil && !errors.Is(err, state.ErrNewer) {
+		err = fmt.Errorf("it cannot be read (%w): restore the file from a backup, or give another one in FEEDSCALE_STATE", err)
+	}
 	stored.Version = version
 	return stored, err
 }
