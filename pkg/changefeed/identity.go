@@ -88,8 +88,7 @@ func ReadRIDs(prefix string) (r PrefixReading, ok bool) {
 }
 
 // ReadNames returns the possible readings of a prefix that ends with names, as Java's PK-range processor
-// writes it: names may contain the '_' that separates them. If ownHost ends the head of some, only those are
-// returned.
+// writes it: those whose head ends with ownHost, or else all. Names may contain the '_' that separates them.
 func ReadNames(prefix, ownHost string) (readings []PrefixReading) {
 	parts := strings.Split(prefix, "_")
 	for i := range parts {

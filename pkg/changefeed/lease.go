@@ -51,8 +51,7 @@ func ParseMode(text string) Mode {
 	return Incremental
 }
 
-// LeaseFields are the properties of a lease document that ParseLease reads, for a query that
-// projects them.
+// LeaseFields are the properties of a lease document that ParseLease reads, for a query that projects them.
 var LeaseFields = []string{"id", "LeaseToken", "PartitionId", "Owner", "ContinuationToken", "Mode", "_ts", "FeedRange", "feedRange", "timestamp", "version"}
 
 // leaseTypes are the types that the first of LeaseFields have to have. The others may have any.
@@ -228,10 +227,7 @@ func (l *Lease) LimitTime(now time.Time) {
 // Newer reports whether a lease is newer than another one for the same partition, and so the one
 // that counts: by its timestamp, then by its _ts.
 func (l Lease) Newer(b Lease) bool {
-	if !l.Time.Equal(b.Time) {
-		return l.Time.After(b.Time)
-	}
-	return l.TS > b.TS
+	return cmp.Or(l.Time.Compare(b.Time), cmp.Compare(l.TS, b.TS)) > 0
 }
 
 // StartFrom says where a processor starts to read a lease that has no continuation yet. The zero
@@ -257,10 +253,7 @@ func StartAt(t time.Time) StartFrom {
 // begins is where a lease without a continuation begins: as it says itself, or else as its processor is
 // told to start.
 func (l *Lease) begins(start StartFrom) StartFrom {
-	if l.StartFrom != nil {
-		return *l.StartFrom
-	}
-	return start
+	return *cmp.Or(l.StartFrom, &start)
 }
 
 // Uncheckpointed reports whether the position of the lease is in its owner's memory alone. The feed of all
