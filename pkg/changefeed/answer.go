@@ -108,15 +108,11 @@ func ContinuationLSN(etag string) (lsn int64, ok bool) {
 	return parseLSN(strings.Trim(etag, `"`))
 }
 
-// parseLSN reads a number as .NET's NumberStyles.Number does, which the .NET estimator uses: it
-// accepts surrounding blanks, a sign, thousands separators and a fraction of zeros.
+// parseLSN reads a decimal number, with blanks around it, as the .NET estimator does.
 func parseLSN(s string) (int64, bool) {
-	s = strings.ReplaceAll(strings.TrimSpace(s), ",", "")
-	if whole, fraction, found := strings.Cut(s, "."); found && strings.Trim(fraction, "0") == "" {
-		s = whole
+	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	if err != nil {
+		return 0, false
 	}
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return n, true
-	}
-	return 0, false
+	return n, true
 }

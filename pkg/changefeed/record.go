@@ -70,9 +70,6 @@ type Scheme struct {
 	Start        StartFrom // where a lease without a continuation begins
 }
 
-// rangeJSON is how a lease holds its range.
-type rangeJSON struct{ Range Range }
-
 // PK is a new lease of a partition key range; of Java's EPK processor one of its keys.
 func (s Scheme) PK(r PartitionKeyRange, continuation string, now time.Time) *Record {
 	if s.Format == FormatJavaEPK {
@@ -95,9 +92,9 @@ func (s Scheme) create(token string, version int, span Range, continuation strin
 	}
 	switch s.Format {
 	case FormatJavaEPK:
-		fields["version"], fields["feedRange"] = version, rangeJSON{span}
+		fields["version"], fields["feedRange"] = version, map[string]Range{"Range": span}
 	case FormatDotNetPK:
-		fields["version"], fields["FeedRange"] = version, rangeJSON{span}
+		fields["version"], fields["FeedRange"] = version, map[string]Range{"Range": span}
 		fields["properties"], fields["timestamp"], fields["Mode"] = struct{}{}, nil, "Incremental Feed"
 		if s.Mode == FullFidelity {
 			fields["Mode"] = "Full-Fidelity Feed"
@@ -153,7 +150,7 @@ func (s Scheme) Bound(l *Record, ranges Ranges) {
 	}
 	if r, ok := ranges.Find(l.Token); ok {
 		l.Bounds = new(r.Span())
-		l.set("FeedRange", rangeJSON{*l.Bounds})
+		l.set("FeedRange", map[string]Range{"Range": *l.Bounds})
 	}
 }
 

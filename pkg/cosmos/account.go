@@ -52,6 +52,7 @@ type Account struct {
 	identity *scoped // nil if a key signs
 	health   *health
 	budget   *budget
+	router   *router
 	slots    *slots
 	wire     *wire
 	base     string
@@ -81,7 +82,8 @@ func NewAccount(o Options) (*Account, error) {
 		return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
 	}
 	a.slots = &slots{next: a.wire, size: max(1, o.Concurrency)}
-	a.budget = newBudget(newRouter(a.slots, signs, o.Endpoint, o.Region), o.Budget)
+	a.router = newRouter(a.slots, signs, o.Endpoint, o.Region)
+	a.budget = newBudget(a.router, o.Budget)
 	a.health = &health{next: a.budget, breakers: make(map[Container]*breaker)}
 	options := azcore.ClientOptions{
 		Telemetry: policy.TelemetryOptions{Disabled: true}, // the headers say who asks

@@ -17,7 +17,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -123,13 +122,10 @@ type authorization struct {
 	key     []byte      // nil = the identity's token
 
 	mu         sync.Mutex
-	second     int64               // of the date
-	date       []string            // as it stands in the headers, which share it
-	signatures map[target][]string // of that second: a tick makes thousands of requests with few targets
+	second     int64                  // of the date
+	date       []string               // as it stands in the headers, which share it
+	signatures map[[2]string][]string // of that second, by method and path: a tick makes thousands of requests with few of them
 }
-
-// target is what a signature is for, with the date. No path is one of names and one of RIDs.
-type target struct{ method, path string }
 
 // sign sets the headers of every request: the date, and the signature if there is a key.
 func (a *authorization) sign(r *http.Request) {
@@ -137,17 +133,17 @@ func (a *authorization) sign(r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now := time.Now(); now.Unix() != a.second {
-		a.second, a.date, a.signatures = now.Unix(), []string{now.UTC().Format(http.TimeFormat)}, make(map[target][]string)
+		a.second, a.date, a.signatures = now.Unix(), []string{now.UTC().Format(http.TimeFormat)}, make(map[[2]string][]string)
 	}
 	r.Header["X-Ms-Date"] = a.date
 	if a.key == nil {
 		return
 	}
-	t := target{r.Method, r.URL.Path}
-	if a.signatures[t] == nil {
-		a.signatures[t] = []string{a.signature(r, a.date[0])}
+	target := [2]string{r.Method, r.URL.Path} // no path is one of names and one of RIDs
+	if a.signatures[target] == nil {
+		a.signatures[target] = []string{a.signature(r, a.date[0])}
 	}
-	r.Header["Authorization"] = a.signatures[t]
+	r.Header["Authorization"] = a.signatures[target]
 }
 
 // signature is the HMAC-SHA256 of verb, resource type, resource link and date, each on a line of its own
@@ -202,24 +198,21 @@ const unknownResource = "AADSTS500011"
 type scoped struct {
 	azcore.TokenCredential
 	scopes []string
-	works  atomic.Int32 // index of the scope that the tenant knows
 }
 
 func newScoped(identity azcore.TokenCredential, endpoint *url.URL, set string) *scoped {
-	scopes := []string{OwnScope(endpoint), DefaultScope}
 	if set != "" {
-		scopes = []string{set}
+		return &scoped{identity, []string{set}}
 	}
-	return &scoped{TokenCredential: identity, scopes: scopes}
+	return &scoped{identity, []string{OwnScope(endpoint), DefaultScope}}
 }
 
 // GetToken ignores the scopes that it is asked for: they are always the same. Its error is a tokenError.
 func (s *scoped) GetToken(ctx context.Context, o policy.TokenRequestOptions) (token azcore.AccessToken, err error) {
-	for i := s.works.Load(); int(i) < len(s.scopes); i++ {
-		o.Scopes = s.scopes[i : i+1]
+	for _, scope := range s.scopes {
+		o.Scopes = []string{scope}
 		token, failed := s.TokenCredential.GetToken(ctx, o)
 		if failed == nil {
-			s.works.Store(i)
 			return token, nil
 		}
 		if err = cmp.Or(err, failed); !strings.Contains(failed.Error(), unknownResource) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/tidwall/gjson"
 
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -17,20 +18,19 @@ import (
 
 // The causes of a refusal.
 const (
-	Rejected         refusal.Kind = "the request is rejected" // it is wrong for the service
-	NotPermitted     refusal.Kind = "not permitted"           // the identity lacks a role
-	KeyRefused       refusal.Kind = "the key is refused"      // it is wrong or was rotated
-	KeysDisabled     refusal.Kind = "keys are not accepted"   // the account accepts identities alone
-	Firewall         refusal.Kind = "the firewall"            // network rules, as the service's message says
-	Forbidden        refusal.Kind = "forbidden"               // with a key: network rules or a wrong clock, which the service does not distinguish
-	Missing          refusal.Kind = "not found"               // the database or the container
-	Throttled        refusal.Kind = "throttled"
-	Unavailable      refusal.Kind = "it cannot answer"  // at the moment
-	Serverless       refusal.Kind = "serverless"        // the account has no throughput to provision
-	SharedThroughput refusal.Kind = "shared throughput" // the container has none of its own, and shares that of its database
-	NoThroughput     refusal.Kind = "no throughput"     // neither has any
-	NotAllowed       refusal.Kind = "not allowed"       // the service does not allow that throughput
-	Changed          refusal.Kind = "changed"           // somebody else replaced the throughput since it was read
+	Rejected     refusal.Kind = "the request is rejected" // it is wrong for the service
+	NotPermitted refusal.Kind = "not permitted"           // the identity lacks a role
+	KeyRefused   refusal.Kind = "the key is refused"      // it is wrong or was rotated
+	KeysDisabled refusal.Kind = "keys are not accepted"   // the account accepts identities alone
+	Firewall     refusal.Kind = "the firewall"            // network rules, as the service's message says
+	Forbidden    refusal.Kind = "forbidden"               // with a key: network rules or a wrong clock, which the service does not distinguish
+	Missing      refusal.Kind = "not found"               // the database or the container
+	Throttled    refusal.Kind = "throttled"
+	Unavailable  refusal.Kind = "it cannot answer" // at the moment
+	Serverless   refusal.Kind = "serverless"       // the account has no throughput to provision
+	NoThroughput refusal.Kind = "no throughput"    // it has none of its own
+	NotAllowed   refusal.Kind = "not allowed"      // the service does not allow that throughput
+	Changed      refusal.Kind = "changed"          // somebody else replaced the throughput since it was read
 )
 
 // Subject is what a request is about.
@@ -117,25 +117,19 @@ var afterWords = regexp.MustCompile(`(?is)\s*,?\s*\b(ActivityId:|Request URI:|Re
 const maxWrapped = 4
 
 // wordsOf returns the innermost message in an answer's body, without the details for support.
-func wordsOf(body json.RawMessage) (words string) {
+func wordsOf(body []byte) (words string) {
+	if !json.Valid(body) {
+		return ""
+	}
+	answer := gjson.ParseBytes(body)
 	for range maxWrapped {
-		var answer struct {
-			Message string
-			Errors  []string
-			Error   json.RawMessage
-		}
-		if json.Unmarshal(body, &answer) != nil {
-			break
-		}
-		if len(answer.Errors) > 0 {
-			answer.Message = answer.Errors[0]
-		}
-		words = cmp.Or(answer.Message, words)
-		if body = answer.Error; body == nil {
-			_, inner, ok := strings.Cut(answer.Message, "Message: {")
-			if !ok || json.NewDecoder(strings.NewReader("{"+inner)).Decode(&body) != nil {
-				break
-			}
+		message := cmp.Or(answer.Get("Errors.0").Str, answer.Get("message").Str)
+		words = cmp.Or(message, words)
+		if inner := answer.Get("error"); inner.Exists() {
+			answer = inner
+		} else {
+			_, text, _ := strings.Cut(message, "Message: {")
+			answer = gjson.Parse("{" + text)
 		}
 	}
 	return refusal.Words(afterWords.ReplaceAllString(words, ""))
@@ -177,7 +171,7 @@ func (a describer) refusal(about Subject, kind refusal.Kind, address, route stri
 		r.Part = about.named()
 	}
 	// Azure Resource Manager does not tell a missing container from a wrong id of the account.
-	if kind == Missing || a.scope == "" && (kind == NoThroughput || kind == SharedThroughput) {
+	if kind == Missing || a.scope == "" && kind == NoThroughput {
 		r.Sentinel = ErrMissing
 	}
 	r.Meaning, r.Remedy, r.Command = a.explain(about, kind, address, route)
@@ -241,14 +235,12 @@ func (a describer) explain(about Subject, kind refusal.Kind, address, route stri
 		return "the account could not " + do, "the next poll tries again; if this lasts, look at the health of the account", ""
 	case Serverless:
 		return "the account is serverless: each request is billed, and nothing is provisioned", "leave throughput out for what is in this account", ""
-	case SharedThroughput:
-		return it + " has no throughput of its own, it shares that of database " + c.Database,
-			"name the database alone, without the container, or give the container throughput of its own", ""
 	case NoThroughput:
-		if remedy = "give it throughput of its own, or leave it out"; a.scope != "" {
-			remedy = "check " + a.setting + "__resourceId and the names of database and container"
+		remedy = "give it throughput of its own, name the database alone if it shares that, or leave it out"
+		if a.scope != "" {
+			remedy = "check " + a.setting + "__resourceId and the names, " + remedy
 		}
-		return it + " has no throughput, or does not exist", remedy, ""
+		return it + " has no throughput of its own (a container may share that of its database), or does not exist", remedy, ""
 	case NotAllowed:
 		return "the service does not allow that throughput for " + it, "keep min and max within what the service allows", ""
 	case Changed:

@@ -3,6 +3,7 @@ package cosmos
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math/rand" // rather than v2: a simulation sets its seed
 	"net"
 	"net/http"
@@ -46,6 +47,7 @@ type router struct {
 	order   []string             // the endpoints, best first; never changed in place
 	writes  string               // the endpoint of the region that takes writes
 	learned time.Time            // when the regions were read last
+	missing string               // says that the account is not in the own region; "" if it is, or is not known to be elsewhere
 	avoid   map[string]time.Time // until when an endpoint is left out
 }
 
@@ -85,7 +87,13 @@ func (t *router) learn(description []byte, now time.Time) {
 	if len(readable) == 0 {
 		return
 	}
-	order := []string{t.endpoint}
+	order, missing, names := []string{t.endpoint}, "", []string(nil)
+	for _, l := range readable {
+		names = append(names, l.name)
+	}
+	if t.own != "" && !slices.ContainsFunc(names, func(name string) bool { return regionName(name) == t.own }) {
+		missing = fmt.Sprintf("the account has no region %q: it has %q", t.own, names)
+	}
 	for _, l := range readable {
 		switch {
 		case l.endpoint == t.endpoint:
@@ -98,8 +106,16 @@ func (t *router) learn(description []byte, now time.Time) {
 	writable = append(writable, location{endpoint: t.endpoint})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.order, t.learned = order, now
+	t.order, t.missing, t.learned = order, missing, now
 	t.writes = writable[0].endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
+}
+
+// MissingRegion says that the account is not in the Region of its Options, and where it is; "" if it is there, or
+// if that is not known.
+func (a *Account) MissingRegion() string {
+	a.router.mu.Lock()
+	defer a.router.mu.Unlock()
+	return a.router.missing
 }
 
 // azureDomain finds the domain of Azure's own endpoints, in every cloud.

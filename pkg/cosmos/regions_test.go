@@ -151,3 +151,22 @@ func TestFeedsAreReadNearbyAndElsewhereWhereThatIsOutOfOrder(t *testing.T) {
 		t.Errorf("asked for %q, want the region that is out of order left alone: %q", got, want)
 	}
 }
+
+func TestARegionThatTheAccountDoesNotHaveIsTold(t *testing.T) {
+	t.Parallel()
+	server := start(t, cosmosfake.Options{Regions: []string{"West Europe", "North Europe"}})
+	for region, want := range map[string]string{
+		"": "", "North Europe": "", "westeurope": "",
+		"East US": `the account has no region "eastus": it has ["West Europe" "North Europe"]`,
+	} {
+		a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 1, Region: region})
+		testworld.Must(t, err)
+		if told := a.MissingRegion(); told != "" {
+			t.Errorf("%s: %s, before the account has said where it is", region, told)
+		}
+		testworld.Must(t, a.ProbeAccount(t.Context()))
+		if got := a.MissingRegion(); got != want {
+			t.Errorf("%s: %q, want %q", region, got, want)
+		}
+	}
+}

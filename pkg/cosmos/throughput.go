@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,8 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-
-	"github.com/feedscale/feedscale/pkg/refusal"
+	"github.com/tidwall/gjson"
 )
 
 // Throughput is what a container, or a database, is provisioned with.
@@ -33,25 +31,11 @@ type Throughput struct {
 }
 
 // ReadThroughput reads the throughput of a container, or of a database if c has no ID. It takes a
-// key: the data plane lets no identity read offers. The error is a *refusal.Error, of kind Serverless,
-// SharedThroughput or NoThroughput if there is none to read, or says what to do. It asks the region that
-// takes writes, since another one may still tell what was there before.
+// key: the data plane lets no identity read offers. The error is a *refusal.Error, of kind Serverless or
+// NoThroughput if there is none to read, or says what to do. It asks the region that takes writes, since
+// another one may still tell what was there before.
 func (a *Account) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
-	return a.ownOrShared(c, func(about Subject) (Throughput, error) {
-		return askOffer(ctx, a, &call{about: about, primary: true}, nil, nil)
-	})
-}
-
-// ownOrShared reads the throughput of a container. If it has none, the database says whether it shares that.
-func (a describer) ownOrShared(c Container, read func(about Subject) (Throughput, error)) (Throughput, error) {
-	t, err := read(Subject{Container: c, Doing: reading})
-	if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != NoThroughput || c.ID == "" {
-		return t, err
-	}
-	if _, none := read(Subject{Container: Container{Database: c.Database}, Doing: reading}); none == nil {
-		err = a.refusal(Subject{Container: c, Doing: reading}, SharedThroughput, "", "")
-	}
-	return t, err
+	return askOffer(ctx, a, &call{about: Subject{Container: c, Doing: reading}, primary: true}, nil, nil)
 }
 
 // ReplaceThroughput replaces a throughput, as ReadThroughput returned it, by so many request units a
@@ -169,43 +153,22 @@ func cloudOf(host string) cloud.Configuration {
 	return cloud.AzurePublic
 }
 
-// settings is the resource throughputSettings, of which "either throughput is required or
-// autoscaleSettings is required, but not both" when it is written (azure-rest-api-specs,
-// Microsoft.DocumentDB, cosmos-db.json).
-type settings struct {
-	Properties struct {
-		Resource struct {
-			Throughput int        `json:"throughput,omitempty"`
-			Autoscale  *autoscale `json:"autoscaleSettings,omitempty"`
-			Minimum    string     `json:"minimumThroughput,omitempty"`
-			Pending    string     `json:"offerReplacePending,omitempty"`
-		} `json:"resource"`
-	} `json:"properties"`
-}
-
-type autoscale struct {
-	Maximum int `json:"maxThroughput"`
-}
-
 // ReadThroughput is as that of Account.
-func (m *Manager) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
-	return m.ownOrShared(c, func(about Subject) (Throughput, error) { return m.read(ctx, about) })
-}
-
-func (m *Manager) read(ctx context.Context, about Subject) (t Throughput, err error) {
-	var s settings
+func (m *Manager) ReadThroughput(ctx context.Context, c Container) (t Throughput, err error) {
+	about := Subject{Container: c, Doing: reading}
 	answer, err := m.send(ctx, http.MethodGet, about, nil)
 	if err != nil {
 		return t, err
 	}
-	r := &s.Properties.Resource
-	if err := runtime.UnmarshalAsJSON(answer, &s); err != nil || r.Throughput <= 0 && r.Autoscale == nil {
-		return t, fmt.Errorf("account %s: the answer about the throughput of %s has none: the next poll asks again", m.host, about.named())
+	body, err := runtime.Payload(answer)
+	settings := gjson.GetBytes(body, "properties.resource")
+	most := settings.Get("autoscaleSettings.maxThroughput").Int()
+	t = Throughput{
+		RUPerSecond: int(cmp.Or(most, settings.Get("throughput").Int())), Autoscale: most > 0,
+		Minimum: int(settings.Get("minimumThroughput").Int()), Pending: settings.Get("offerReplacePending").Bool(), // both are texts
 	}
-	t.RUPerSecond, t.Pending = r.Throughput, strings.EqualFold(r.Pending, "true")
-	t.Minimum, _ = strconv.Atoi(r.Minimum)
-	if r.Autoscale != nil {
-		t.RUPerSecond, t.Autoscale = r.Autoscale.Maximum, true
+	if err != nil || !json.Valid(body) || t.RUPerSecond <= 0 {
+		return Throughput{}, fmt.Errorf("account %s: the answer about the throughput of %s has none: the next poll asks again", m.host, about.named())
 	}
 	return t, nil
 }
@@ -215,20 +178,20 @@ func (m *Manager) read(ctx context.Context, about Subject) (t Throughput, err er
 // the two is overwritten.
 func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (Throughput, error) {
 	about := Subject{Container: c, Doing: replacing}
-	now, err := m.read(ctx, about)
+	now, err := m.ReadThroughput(ctx, c)
 	if err != nil {
 		return Throughput{}, err
 	}
 	if now.RUPerSecond != from.RUPerSecond || now.Autoscale != from.Autoscale {
 		return Throughput{}, m.refusal(about, Changed, "", "")
 	}
-	var wanted settings
+	// "Either throughput is required or autoscaleSettings is required, but not both" (azure-rest-api-specs,
+	// Microsoft.DocumentDB, cosmos-db.json).
+	resource := map[string]any{"throughput": ruPerSecond}
 	if from.Autoscale {
-		wanted.Properties.Resource.Autoscale = &autoscale{ruPerSecond}
-	} else {
-		wanted.Properties.Resource.Throughput = ruPerSecond
+		resource = map[string]any{"autoscaleSettings": map[string]any{"maxThroughput": ruPerSecond}}
 	}
-	answer, err := m.send(ctx, http.MethodPut, about, &wanted)
+	answer, err := m.send(ctx, http.MethodPut, about, map[string]any{"properties": map[string]any{"resource": resource}})
 	if err != nil {
 		return Throughput{}, err
 	}
@@ -240,7 +203,7 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 	}
 	switch {
 	case err == nil:
-		return m.read(ctx, about)
+		return m.ReadThroughput(ctx, c)
 	case ctx.Err() == nil && errors.Is(patience.Err(), context.DeadlineExceeded):
 		return Throughput{RUPerSecond: ruPerSecond, Autoscale: from.Autoscale, Minimum: now.Minimum, Pending: true}, nil
 	}
@@ -248,7 +211,7 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 }
 
 // send sends a request about the throughput of a container or database.
-func (m *Manager) send(ctx context.Context, method string, about Subject, body *settings) (answer *http.Response, err error) {
+func (m *Manager) send(ctx context.Context, method string, about Subject, body any) (answer *http.Response, err error) {
 	path := m.scope + "/sqlDatabases/" + url.PathEscape(about.Container.Database)
 	if about.Container.ID != "" {
 		path += "/containers/" + url.PathEscape(about.Container.ID)

@@ -153,8 +153,8 @@ func TestAThroughputThatCannotBeSaysWhyAndWhatMendsIt(t *testing.T) {
 			kind refusal.Kind
 			text string
 		}{
-			{"it shares the database's", of(way.ReadThroughput(t.Context(), cosmos.Container{Database: "both", ID: "sharing"})), cosmos.SharedThroughput,
-				"container both/sharing has no throughput of its own, it shares that of database both"},
+			{"it shares the database's", of(way.ReadThroughput(t.Context(), cosmos.Container{Database: "both", ID: "sharing"})), cosmos.NoThroughput,
+				"container both/sharing has no throughput of its own (a container may share that of its database)"},
 			{"neither has any", of(way.ReadThroughput(t.Context(), orders)), cosmos.NoThroughput, "container shop/orders has no throughput"},
 			{"nor has the database", of(way.ReadThroughput(t.Context(), cosmos.Container{Database: "shop"})), cosmos.NoThroughput, "database shop has no throughput"},
 			{"below the minimum", of(way.ReplaceThroughput(t.Context(), fixed, read, 300)), cosmos.NotAllowed, "valid throughput values between 400 and 1000000"},

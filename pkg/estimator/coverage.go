@@ -91,16 +91,12 @@ func (s sight) next(c changefeed.Coverage) changefeed.Coverage {
 	if !s.same {
 		c.Polls = 0
 	}
-	c.Polls, c.Uncertain = min(coverPolls, c.Polls+1), nil
+	c.Polls = min(coverPolls, c.Polls+1)
 	switch {
 	case !s.known:
-		return c
 	case len(s.holes) == 0, c.Polls >= needed && !s.splitting:
 		c.Holes = append([]changefeed.Range{}, s.holes...)
-	case !s.splitting:
-		c.Uncertain = s.holes
-	}
-	if c.Holes == nil {
+	case c.Holes == nil:
 		c.Holes = []changefeed.Range{}
 	}
 	return c

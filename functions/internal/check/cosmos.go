@@ -41,7 +41,13 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 		connection.setting = by.Setting
 		credential, scope := account.Identity()
 		connection.who = c.signIn(connection, connect.NewAccess(by.Setting, by.UsesIdentity(), by.Identity), credential, scope)
-		connection.holds("read metadata", "the account's metadata can be read", account.ProbeAccount)
+		connection.try("read metadata", func(ctx context.Context) finding {
+			err := account.ProbeAccount(ctx)
+			if missing := account.MissingRegion(); err == nil && missing != "" {
+				return doubtful("set FEEDSCALE_REGION to the nearest of these", "%s", missing)
+			}
+			return holds(err, *connection.who, "the account's metadata can be read")
+		})
 	}
 	database, added := connection.child(of.Database, e.name()+"/"+of.Database, processor)
 	if added {

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -77,15 +76,10 @@ func leasesFinding(p config.Processor, lag changefeed.ProcessorLag) finding {
 // suspicion is what only several polls can tell from something that passes (docs/lag.md). Its status
 // is "" if there is none.
 func suspicion(lag changefeed.ProcessorLag) finding {
-	const fix = "run feedscale check again after a minute; if it still says so, feedscale explain %s says what to do"
 	if i := slices.IndexFunc(lag.Partitions, func(p changefeed.Partition) bool { return p.Beyond() }); i >= 0 {
 		p := lag.Partitions[i]
-		return doubtful(fmt.Sprintf(fix, changefeed.StatusAhead),
+		return doubtful("run feedscale check again after a minute; if it still says so, feedscale explain ahead says what to do",
 			"partition %s stands at %d, and its feed has come to %d: the lease is from elsewhere, or a replica of the service is late", p.Lease, *p.CheckpointLSN, *p.SessionLSN)
-	}
-	if holes := lag.Coverage.Uncertain; len(holes) > 0 {
-		return doubtful(fmt.Sprintf(fix, changefeed.StatusUncovered),
-			"no lease covers key range %q to %q, and no .info marker says that all leases were created: they are lost, or still to come", holes[0].Min, holes[0].Max)
 	}
 	return finding{}
 }

@@ -37,9 +37,6 @@ func TestLeasesAreLookedAtAsATickDoes(t *testing.T) {
 		{"keys that no lease covers", func(w *testworld.Shop, s map[string]string) {
 			w.Put(testworld.Leases, leasefake.Info(halfCovered(w, s).DotNetPrefix()))
 		}, "find leases", check.Fail, `no lease covers key range "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF" to "FF": no replica reads their changes`},
-		{"keys that no lease covers yet, as without a marker the processor may still create one", func(w *testworld.Shop, s map[string]string) {
-			halfCovered(w, s)
-		}, "find leases", check.Warn, `no lease covers key range "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF" to "FF", and no .info marker says that all leases were created`},
 		{"a lease container with another key", func(w *testworld.Shop, s map[string]string) {
 			w.Create(cosmosfake.ContainerSpec{ID: "other", PartitionKey: []string{"/pk"}, Partitions: 1})
 			s["FEEDSCALE_PROCESSORS"] = strings.Replace(s["FEEDSCALE_PROCESSORS"], "name: orders,", "name: orders, leaseContainerId: other,", 1)
