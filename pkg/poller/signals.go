@@ -41,10 +41,11 @@ type knownSignals struct {
 // signalTurn keeps the signal queues in one tick; a nil one keeps none.
 type signalTurn struct {
 	*tick
-	slots      slots
-	namespace  string      // where the queues are; "" = there can be none
-	queues     []string    // that are configured
-	remembered func() bool // waits until the store has the configured queues; false = it could not be told
+	slots       slots
+	namespace   string         // where the queues are; "" = there can be none
+	queues      []string       // that are configured
+	remembering sync.WaitGroup // not a sync.Once: simulated time stands still while one is waited for
+	remembered  bool           // the store has the configured queues; false = it could not be told
 }
 
 // beginSignals puts every configured signal queue into the store before a message is sent to it, so
@@ -64,9 +65,9 @@ func (t *tick) beginSignals(ctx context.Context) {
 		s.queues = append(s.queues, g.SignalQueue)
 	}
 	s.queues = slices.DeleteFunc(s.queues, func(q string) bool { return q == "" })
-	s.remembered = sync.OnceValue(func() bool { return s.remember(ctx) })
 	t.signals = s
-	t.finishing.Go(func() { s.remembered() })
+	s.remembering.Go(func() { s.remembered = s.remember(ctx) })
+	t.finishing.Go(s.remembering.Wait)
 }
 
 // configured reports whether a queue that is remembered is named.
@@ -150,7 +151,10 @@ func (s *signalTurn) next(last []state.SignalQueue) (next []state.SignalQueue) {
 // nothing was ever decided, the queue is left as it is.
 func (s *signalTurn) keep(ctx context.Context, d *subject, decided *state.State) {
 	replicas := decided.Memory.Replicas
-	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil || !s.remembered() {
+	if s == nil || d.signal == "" || d.err != nil || replicas == nil || s.stopping.Err() != nil {
+		return
+	}
+	if s.remembering.Wait(); !s.remembered {
 		return
 	}
 	err := s.do(ctx, func(ctx context.Context) error { return s.Signals.Keep(ctx, d.signal, *replicas) })
