@@ -1,7 +1,7 @@
 // Package bounded bounds what comes from outside: the answers of services, the files that a command line
 // names, and the names that are remembered. Anything longer is an error (docs/security.md has every limit).
 //
-// It knows no service. Start with [NewTransport].
+// It knows no service. Start with [NewClient].
 //
 // The package is internal to the program: its API may change in any release.
 package bounded
@@ -33,13 +33,10 @@ func (e TooLongError) Error() string { return fmt.Sprintf("it is longer than %d 
 // NonRetriable keeps azcore from asking again.
 func (TooLongError) NonRetriable() {}
 
-// NewTransport returns a copy of http.DefaultTransport with bounded answers.
-func NewTransport() http.RoundTripper {
-	return Answers(http.DefaultTransport.(*http.Transport).Clone())
+// NewClient returns a Client with bounded Answers of a copy of http.DefaultTransport.
+func NewClient() *http.Client {
+	return Client(Answers(http.DefaultTransport.(*http.Transport).Clone()))
 }
-
-// NewClient returns a client with such a transport.
-func NewClient() *http.Client { return Client(NewTransport()) }
 
 // Client returns a client that follows no redirect: Go's client would send headers with keys and tokens to
 // any other host.

@@ -130,7 +130,6 @@ type ProcessorLag struct {
 	Bootstrap  bool          `json:"bootstrap,omitempty"` // no lease exists: lag 1, no partitions
 	Nearest    string        `json:"nearest,omitempty"`   // with Bootstrap: what the lease container holds instead, as a sentence; "" if it holds no leases
 	Coverage   Coverage      `json:"coverage,omitzero"`   // which keys no lease covers
-	Beside     []string      `json:"beside,omitempty"`    // processorNames of what else reads the container, while nobody owns leases of the processor
 	Leftover   []string      `json:"leftover,omitempty"`  // tokens of leases that other leases replaced and that were not deleted
 	Retention  time.Duration `json:"retention,omitempty"` // how long the monitored container keeps a change; 0 = without limit, or unknown
 	Error      string        `json:"error,omitempty"`     // why nothing could be measured: leases, the container or its ranges could not be read

@@ -1,7 +1,7 @@
 package changefeedprocessor
 
 import (
-	"hash/fnv"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,32 +23,16 @@ func share(host string, all []*changefeed.Record, now time.Time, expiration time
 		}
 	}
 	target := max(1, (len(all)+len(hosts)-1)/len(hosts))
-	switch needed := target - hosts[host]; {
+	needed := target - hosts[host]
+	switch {
 	case needed <= 0:
 		return nil, false
 	case len(free) > 0:
 		return free[:min(needed, len(free))], false
-	default:
-		return victims(host, all, hosts, target-min(1, needed-1)), true
 	}
-}
-
-// victims are the leases of the host that has most, if it has more than are spared. .NET takes the first
-// of them. Here the name of this host decides which comes first, so that hosts that look at the same
-// moment seldom want the same one.
-func victims(host string, all []*changefeed.Record, hosts map[string]int, spared int) []*changefeed.Record {
-	richest := host
-	for other, leases := range hosts {
-		if leases > hosts[richest] || leases == hosts[richest] && other > richest {
-			richest = other
-		}
+	richest := slices.MaxFunc(slices.Sorted(maps.Keys(hosts)), func(a, b string) int { return hosts[a] - hosts[b] })
+	if hosts[richest] <= target-min(1, needed-1) {
+		return nil, true
 	}
-	if hosts[richest] <= spared {
-		return nil
-	}
-	theirs := slices.DeleteFunc(slices.Clone(all), func(l *changefeed.Record) bool { return l.Owner != richest })
-	name := fnv.New32a()
-	_, _ = name.Write([]byte(host)) // never fails
-	at := int(name.Sum32() % uint32(len(theirs)))
-	return slices.Concat(theirs[at:], theirs[:at])
+	return slices.DeleteFunc(slices.Clone(all), func(l *changefeed.Record) bool { return l.Owner != richest }), true
 }

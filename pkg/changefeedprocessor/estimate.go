@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -40,10 +39,6 @@ func (p *Processor) Estimate(ctx context.Context) ([]LeaseState, error) {
 	var planned []*changefeed.Planned
 	h, err := p.open(ctx)
 	if err == nil {
-		planned, err = h.measure(ctx)
-	}
-	moved := func(l *changefeed.Planned) bool { return errors.Is(l.Err, changefeed.ErrMoved) }
-	if err == nil && slices.ContainsFunc(planned, moved) { // what was replaced while it was read is read once more
 		planned, err = h.measure(ctx)
 	}
 	if err != nil {

@@ -140,10 +140,7 @@ func retryAfter(err error, otherwise time.Duration) time.Duration {
 
 // pause waits, unless ctx ends first.
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-ctx.Done()
 }

@@ -114,11 +114,7 @@ func Of[T any](handle func(ctx context.Context, b Batch, documents []T) error) H
 	return func(ctx context.Context, b Batch) error {
 		documents := make([]T, len(b.Items))
 		for i, item := range b.Items {
-			var err error
-			c := Change{Current: item}
-			if b.Mode == AllVersionsAndDeletes {
-				c, _, err = decode(item, b.Mode)
-			}
+			c, id, err := decode(item, b.Mode)
 			document := c.Current
 			if document == nil {
 				document = c.Previous // nil if the service keeps nothing of a delete
@@ -127,7 +123,6 @@ func Of[T any](handle func(ctx context.Context, b Batch, documents []T) error) H
 				err = json.Unmarshal(document, &documents[i])
 			}
 			if err != nil {
-				_, id, _ := decode(item, b.Mode)
 				return &ItemError{Index: i, ID: id, Err: err}
 			}
 		}

@@ -212,16 +212,11 @@ func check(monitored, leases Container, o Options) error {
 	mistake(o.Mode < LatestVersion || o.Mode > AllVersionsAndDeletes, "Options.Mode %d is not a mode", o.Mode)
 	mistake(o.FromBeginning && !o.StartTime.IsZero(), "Options.FromBeginning and Options.StartTime are both set")
 	mistake(o.Mode == AllVersionsAndDeletes && (o.FromBeginning || !o.StartTime.IsZero()), "all versions and deletes can be read from now or from a checkpoint, and not from the beginning or a time")
-	for _, option := range []struct {
-		name     string
-		negative bool
-	}{
-		{"MaxItems", o.MaxItems < 0}, {"MaxConcurrency", o.MaxConcurrency < 0},
-		{"PollInterval", o.PollInterval < 0}, {"AcquireInterval", o.AcquireInterval < 0}, {"RenewInterval", o.RenewInterval < 0},
-		{"ExpirationInterval", o.ExpirationInterval < 0}, {"Drain", o.Drain < 0}, {"RetryDelay", o.RetryDelay < 0},
-	} {
-		mistake(option.negative, "Options.%s is negative", option.name)
-	}
+	mistake(o.MaxItems < 0, "Options.MaxItems is negative")
+	mistake(o.MaxConcurrency < 0, "Options.MaxConcurrency is negative")
+	mistake(min(o.PollInterval, o.AcquireInterval, o.RenewInterval, o.ExpirationInterval) < 0, "an interval of Options is negative")
+	mistake(o.Drain < 0, "Options.Drain is negative")
+	mistake(o.RetryDelay < 0, "Options.RetryDelay is negative")
 	set := o.withDefaults()
 	mistake(set.RenewInterval >= set.ExpirationInterval, "Options.RenewInterval %s must be below ExpirationInterval %s, or leases expire while they are in use", set.RenewInterval, set.ExpirationInterval)
 	return errors.Join(mistakes...)

@@ -119,9 +119,7 @@ func (p *Processor) findLeases(ctx context.Context, s *leases) error {
 			if format != changefeed.FormatJavaPK && format != changefeed.FormatJavaEPK {
 				format = changefeed.FormatDotNetPK
 			}
-			if found[format] == "" {
-				found[format] = s.Prefix
-			}
+			found[format] = s.Prefix
 			said := format == changefeed.FormatDotNetPK || format == changefeed.FormatJavaEPK && l.Continuation != ""
 			if said && l.Mode != s.Mode {
 				return fmt.Errorf("lease %s is of the other mode of the change feed: use another Options.Name, or delete the leases", l.ID)

@@ -111,10 +111,7 @@ func ParseNCRONTAB(expression string) (Schedule, error) {
 		}
 		fields[i] = short
 	}
-	spec, err := parseCron(cron.Second|cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, strings.Join(fields, " "))
-	if err != nil {
-		return Schedule{}, fmt.Errorf("%s is no NCRONTAB expression; %s", yamltree.Quote(expression), allowed)
-	}
+	spec, _ := parseCron(cron.Second|cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, strings.Join(fields, " ")) // each of them was read
 	spec.Location = time.UTC
 	spec.Dom |= starBit // both days have to match
 	return scheduled(expression, spec)

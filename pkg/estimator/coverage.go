@@ -58,7 +58,7 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 // sameLeases reports whether the leases are those of the last tick.
 func (m *measured) sameLeases() bool {
 	other := func(l measuredLease) bool {
-		return m.before(&l) == nil && !slices.Contains(m.lastLag.Leftover, l.Token)
+		return m.last[l.Token] == nil && !slices.Contains(m.lastLag.Leftover, l.Token)
 	}
 	return len(m.leases) == len(m.lastLag.Partitions)+len(m.lastLag.Leftover) && !slices.ContainsFunc(m.leases, other)
 }

@@ -179,6 +179,11 @@ func (t *tick) measure(ctx context.Context, unit []*measured) {
 		if m.processor.Last != nil {
 			m.lastLag = m.processor.Last()
 		}
+		m.last = make(map[string]*changefeed.Partition, len(m.lastLag.Partitions))
+		for i := range m.lastLag.Partitions {
+			p := &m.lastLag.Partitions[i]
+			m.last[p.Lease] = p
+		}
 	}
 	t.readFeeds(ctx, unit)
 	if recreated := those(unit, (*measured).recreated); len(recreated) > 0 {
@@ -187,7 +192,6 @@ func (t *tick) measure(ctx context.Context, unit []*measured) {
 	}
 	t.followSplits(ctx, unit)
 	t.cover(ctx, unit)
-	t.findBeside(ctx, unit)
 }
 
 // tick is the state of one call of Estimate.

@@ -21,8 +21,7 @@ type measured struct {
 	leases    []measuredLease
 	marked    bool // a marker says that the processor has created all of its leases
 	coverage  changefeed.Coverage
-	nearest   string   // what the lease container holds, if the processor has no leases
-	beside    []string // processorNames of what else reads the container, if no host owns leases
+	nearest   string // what the lease container holds, if the processor has no leases
 	usage     cosmos.Usage
 	err       error                            // why the whole processor is unknown
 	lastLag   changefeed.ProcessorLag          // of the last tick
@@ -65,18 +64,6 @@ func those(processors []*measured, holds func(*measured) bool) (some []*measured
 	return some
 }
 
-// before returns what the last tick measured of a lease, else nil.
-func (m *measured) before(l *measuredLease) *changefeed.Partition {
-	if m.last == nil {
-		m.last = make(map[string]*changefeed.Partition, len(m.lastLag.Partitions))
-		for i := range m.lastLag.Partitions {
-			p := &m.lastLag.Partitions[i]
-			m.last[p.Lease] = p
-		}
-	}
-	return m.last[l.Token]
-}
-
 // gone reports whether a lease's range was split or merged, as far as was read.
 func (l *measuredLease) gone() bool {
 	return l.Splitting || slices.ContainsFunc(l.pages, func(p *page) bool { return p.gone })
@@ -89,7 +76,7 @@ func (m *measured) lag() changefeed.ProcessorLag {
 		lag.Error, lag.Causes = m.err.Error(), changefeed.AddCause(nil, m.err)
 		return lag
 	}
-	lag.Bootstrap, lag.Nearest, lag.Beside = len(m.leases) == 0, m.nearest, m.beside
+	lag.Bootstrap, lag.Nearest = len(m.leases) == 0, m.nearest
 	m.settle()
 	if len(m.leases) > 0 {
 		lag.Partitions = make([]changefeed.Partition, 0, len(m.leases))
@@ -123,7 +110,7 @@ func (m *measured) partition(l *measuredLease) changefeed.Partition {
 	if lsn, ok := changefeed.ContinuationLSN(l.Continuation); ok {
 		p.CheckpointLSN = &lsn
 	}
-	last, gone := m.before(l), l.gone()
+	last, gone := m.last[l.Token], l.gone()
 	switch {
 	case l.Err != nil && !l.Splitting:
 		p.Error = fmt.Sprintf("lease %s: %v", l.ID, l.Err)
@@ -208,7 +195,7 @@ func (m *measured) settle() {
 	here := 0 // leases of the last tick
 	for i := range m.leases {
 		l := &m.leases[i]
-		if !l.Leftover && m.before(l) != nil {
+		if !l.Leftover && m.last[l.Token] != nil {
 			here++
 		}
 		for _, p := range l.pages {

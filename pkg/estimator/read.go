@@ -32,7 +32,9 @@ type page struct {
 
 // readFeeds reads the pages of every lease, unless they were read in this tick already.
 func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
-	t.needRanges(ctx, processors)
+	t.refreshRanges(ctx, those(processors, func(m *measured) bool { // EPK leases are read by them
+		return m.ranges.known() == nil && slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Range != nil })
+	}))
 	t.readShares(ctx, processors, false)
 }
 
@@ -53,7 +55,7 @@ func (t *tick) readShares(ctx context.Context, processors []*measured, now bool)
 func (t *tick) plan(m *measured, l *measuredLease) (planned []*page) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s, last := m.source(), m.before(l)
+	s, last := m.source(), m.last[l.Token]
 	pages, shared := t.reads[s], t.users[s] > 1
 	if pages == nil && shared {
 		pages = make(map[cosmos.Position]*page, len(m.leases))

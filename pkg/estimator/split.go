@@ -78,14 +78,6 @@ func (m *measured) foreign() bool {
 	})
 }
 
-// needRanges reads the ranges of containers whose processors have EPK leases, unless they are known
-// from an earlier tick.
-func (t *tick) needRanges(ctx context.Context, processors []*measured) {
-	t.refreshRanges(ctx, those(processors, func(m *measured) bool {
-		return m.ranges.known() == nil && slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Range != nil })
-	}))
-}
-
 // refreshRanges reads the partition key ranges of the container that the processors monitor, once.
 // Without them the processors are unknown.
 func (t *tick) refreshRanges(ctx context.Context, processors []*measured) {

@@ -10,7 +10,6 @@
 package health
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -130,17 +129,15 @@ type Memory map[string]Progress
 func (m Memory) Until(now time.Time) Memory {
 	m = maps.Clone(m)
 	for lease, p := range m {
-		ahead, rewound := *cmp.Or(p.Ahead, &Ahead{}), *cmp.Or(p.Rewound, &changefeed.Rewound{})
-		for _, t := range []*time.Time{&p.Time, &p.Since, &p.Touched, &p.HeldSince, &p.Quiet, &p.UnknownSince, &ahead.Since, &rewound.Time} {
+		times := []*time.Time{&p.Time, &p.Since, &p.Touched, &p.HeldSince, &p.Quiet, &p.UnknownSince, &p.Ahead.Since}
+		if p.Rewound != nil {
+			p.Rewound = new(*p.Rewound)
+			times = append(times, &p.Rewound.Time)
+		}
+		for _, t := range times {
 			if t.After(now) {
 				*t = now
 			}
-		}
-		if p.Ahead != nil {
-			p.Ahead = &ahead
-		}
-		if p.Rewound != nil {
-			p.Rewound = &rewound
 		}
 		m[lease] = p
 	}

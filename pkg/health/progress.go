@@ -42,7 +42,7 @@ type Progress struct {
 	Owners        []string            `json:"owners,omitempty"`        // that they found, at most the latest maxStallOwners, in the order in which they were last seen
 	Quiet         time.Time           `json:"quiet,omitzero"`          // first of the latest polls in a row that found changes pending and nobody at work
 	Rewound       *changefeed.Rewound `json:"rewound,omitempty"`       // the last time that the position went backwards, within an hour
-	Ahead         *Ahead              `json:"ahead,omitempty"`         // the position is ahead of the feed; else nil
+	Ahead         Ahead               `json:"ahead,omitzero"`          // the position is ahead of the feed; else zero
 	Unknown       int                 `json:"unknown,omitempty"`       // polls in a row that could not measure it, the last ones
 	UnknownSince  time.Time           `json:"unknownSince,omitzero"`   // the first of them
 }
@@ -153,22 +153,22 @@ type Ahead struct {
 	Polls    int       `json:"polls"`
 }
 
-// ahead returns what is remembered of a position that is ahead of the feed; nil for any other. If it is so for
+// ahead returns what is remembered of a position that is ahead of the feed; zero for any other. If it is so for
 // certain, the lag becomes unknown. A late replica of the service reaches the position of the first poll in the
 // meantime, and the polls are counted anew (docs/lag.md, Positions that the feed has not reached).
-func (in Input) ahead(p *changefeed.Partition, seen *Ahead) *Ahead {
+func (in Input) ahead(p *changefeed.Partition, seen Ahead) Ahead {
 	switch {
 	case p.Lag == nil:
 		return seen
 	case p.Carried():
 	case !p.Beyond():
-		return nil
-	case seen == nil || *p.SessionLSN >= seen.Position:
-		seen = &Ahead{Position: *p.CheckpointLSN, Since: in.Now, Polls: 1}
+		return Ahead{}
+	case seen.Polls == 0 || *p.SessionLSN >= seen.Position:
+		seen = Ahead{Position: *p.CheckpointLSN, Since: in.Now, Polls: 1}
 	default:
-		seen = &Ahead{Position: seen.Position, Since: seen.Since, Polls: min(aheadPolls, seen.Polls+1)}
+		seen.Polls = min(aheadPolls, seen.Polls+1)
 	}
-	if seen != nil && seen.Polls >= aheadPolls && in.Now.Sub(seen.Since) >= aheadFor {
+	if seen.Polls >= aheadPolls && in.Now.Sub(seen.Since) >= aheadFor {
 		p.Lag, p.Age, p.Status = nil, nil, changefeed.StatusAhead
 		p.Ahead = &changefeed.Ahead{Position: *p.CheckpointLSN, Feed: *p.SessionLSN}
 		p.Error = fmt.Sprintf("the lease stands at %d, and the newest change of its range is %d: the position is from another account, region or container, "+

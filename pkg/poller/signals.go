@@ -44,7 +44,7 @@ type signalTurn struct {
 	slots      slots
 	namespace  string        // where the queues are; "" = there can be none
 	queues     []string      // that are configured
-	begun      chan struct{} // closed once the next field is known
+	begun      chan struct{} // closed once the next field is known; not a sync.Once, since simulated time stands still while one is waited for
 	remembered bool          // the store has the configured queues
 }
 

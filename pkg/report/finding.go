@@ -280,12 +280,6 @@ func (f *finder) coverage() {
 
 // owners finds leases that nobody owns, and positions that their owners alone know.
 func (f *finder) owners() {
-	if f.Decision == nil || f.Decision.Replicas > 0 { // with no replica wanted, leases without an owner are right
-		for _, name := range f.Lag.Beside {
-			f.add("unclaimed", Warning, "if the deployment renamed its processor, correct processorName in the processors file",
-				"nobody owns its leases, and processor %s reads the same container, is live, and is in no entry", name)
-		}
-	}
 	unclaimed, asked := with(f.Lag, changefeed.StatusUnclaimed), "replicas"
 	if f.Decision != nil {
 		asked = Count(f.Decision.Replicas, "replica")

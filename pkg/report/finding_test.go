@@ -88,8 +88,6 @@ func findingCases() []findingCase {
 		rewound.Partitions[i].Rewound = &changefeed.Rewound{From: 4711, To: 12, Time: time.Date(2026, 3, 1, 2, 14, 0, 0, time.UTC)}
 	}
 	fine := leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK))
-	beside := fine
-	beside.Beside = []string{"projection-v2"}
 	leftover := fine
 	leftover.Leftover = []string{"7", "8"}
 	failed := changefeed.ProcessorLag{Time: noon, Error: "account shop refuses\nthe key"}
@@ -141,14 +139,6 @@ func findingCases() []findingCase {
 			}(),
 			Waiting: []state.Event{waiting(noon.Add(-time.Minute))}, Overdue: true,
 		}, []string{"unpublished critical: 1 scale event could not be published since 11:59 UTC, so that nothing acts by the decision: the queue is gone"}},
-		{"another processor took over", lookup(of(beside)), []string{
-			"unclaimed warning: nobody owns its leases, and processor projection-v2 reads the same container, is live, and is in no entry",
-		}},
-		{"another processor reads the container while this one sleeps", func() report.Lookup {
-			l := lookup(of(beside))
-			l.Decision = &scaling.Decision{}
-			return l
-		}(), nil},
 		{"nobody polls it any more", report.Lookup{State: of(fine), Stale: true}, []string{
 			"stale critical: it was last polled at 2026-03-01 12:00 UTC, more than three of its poll intervals ago: everything here is as of then, and HTTP answers 503",
 		}},

@@ -35,7 +35,6 @@ func TestEachCauseOfANightIsTheFirstSentence(t *testing.T) {
 	uncovered := fine
 	uncovered.Coverage.Holes = []changefeed.Range{{Min: "", Max: "1F"}}
 	renamed := leases(partition("0", "", 40, 900, changefeed.StatusUnclaimed))
-	renamed.Beside = []string{"projection-v2"}
 	body, err := events.ScaleEvent{Time: noon.Add(-time.Hour), Data: events.Data{Processor: "orders", Epoch: 1, Sequence: 1, Direction: "out", Status: "ok"}}.Encode()
 	testworld.Must(t, err)
 	for _, c := range []struct {
@@ -56,7 +55,7 @@ func TestEachCauseOfANightIsTheFirstSentence(t *testing.T) {
 		{"the clock jumps", 1, report.Lookup{State: of(caused(changefeed.Cause{Of: "the clock of this machine", Says: "is more than a minute behind", Effect: "followed the corrected time", Remedy: "feedscale check", Beside: true}, fine))},
 			"^the clock of this machine is more than a minute behind", "feedscale check"},
 		{"a lease is lost", 1, report.Lookup{State: of(uncovered)}, "^orders: no lease covers key range", "leases"},
-		{"a deployment was renamed", 1, report.Lookup{State: of(renamed)}, "^orders: .*projection-v2 reads the same container", "correct processorName"},
+		{"a deployment was renamed", 1, report.Lookup{State: of(renamed)}, "^orders: no host owns partition 0", "use this processorName"},
 	} {
 		var all []report.Stored
 		for i := range c.processors {
