@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
-	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
@@ -74,7 +73,7 @@ func (c *checker) shards() []*section {
 
 // busEndpoint is where the SDK connects to: a development emulator has no TLS.
 func busEndpoint(bus config.ServiceBusConnection) serviceEndpoint {
-	e := serviceEndpoint{service: azurecli.ServiceBus, host: bus.Namespace, port: amqpsPort, tls: true, setting: bus.Setting}
+	e := serviceEndpoint{host: bus.Namespace, port: amqpsPort, tls: true, setting: bus.Setting}
 	if strings.HasSuffix(bus.ConnectionString.Reveal(), ";UseDevelopmentEmulator=true") {
 		e.port, e.tls = "5672", false
 	}
