@@ -34,7 +34,7 @@ type Container struct {
 	Found       int  `json:"before,omitempty"`      // before the first change, to be given back; 0 = nothing was changed
 
 	Was  int `json:"was,omitempty"`  // before the last change; that of Set once it was seen to be made
-	Set  int `json:"set,omitempty"`  // by the last change or, if it is only recommended, by the one that would have been made
+	Set  int `json:"set,omitempty"`  // by the last change
 	Late int `json:"late,omitempty"` // by a change before that which was not seen to be made: another process may still make it; 0 = none
 
 	Memory scaling.ThroughputMemory `json:"memory,omitzero"`

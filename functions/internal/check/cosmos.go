@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
-	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
@@ -31,7 +30,7 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 	if err != nil {
 		return err
 	}
-	e := httpEndpoint(azurecli.Cosmos, by.Endpoint, by.Setting)
+	e := httpEndpoint(by.Endpoint, by.Setting)
 	endpoint, added := c.accounts.child(by.Endpoint, e.name(), processor)
 	if added {
 		endpoint.reach(e)

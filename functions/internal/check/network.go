@@ -15,13 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/bounded"
 )
 
 // serviceEndpoint is where a service is reached.
 type serviceEndpoint struct {
-	service azurecli.Service
 	host    string // without a port
 	port    string
 	url     *url.URL // of a service that speaks HTTP; nil = AMQP
@@ -30,13 +28,13 @@ type serviceEndpoint struct {
 }
 
 // httpEndpoint is the endpoint of a URL, which the configuration has checked.
-func httpEndpoint(service azurecli.Service, address, setting string) serviceEndpoint {
+func httpEndpoint(address, setting string) serviceEndpoint {
 	u, err := url.Parse(address)
 	if err != nil {
 		u = new(url.URL)
 	}
 	secured := u.Scheme == "https"
-	return serviceEndpoint{service: service, host: u.Hostname(), port: cmp.Or(u.Port(), usualPort[secured]), url: u, tls: secured, setting: setting}
+	return serviceEndpoint{host: u.Hostname(), port: cmp.Or(u.Port(), usualPort[secured]), url: u, tls: secured, setting: setting}
 }
 
 // usualPort is that of HTTPS and of HTTP.
@@ -92,7 +90,7 @@ func (e serviceEndpoint) resolve(ctx context.Context) finding {
 		if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) && !unknown.IsNotFound {
 			reason = "the name server does not answer: " + unknown.Err
 		}
-		return bad(e.nameFix(), "the host %s cannot be found: %s", e.host, reason)
+		return bad("correct the host in setting "+e.setting+", or link the private DNS zone of its private endpoint to this network", "the host %s cannot be found: %s", e.host, reason)
 	}
 	texts := make([]string, len(addresses))
 	for i, a := range addresses {
@@ -166,13 +164,15 @@ func isTLS(err error) bool {
 }
 
 func (e serviceEndpoint) unreached(ctx context.Context, err error) finding {
+	address := net.JoinHostPort(e.host, e.port)
+	fix := fmt.Sprintf("start what is to listen at %s, open it in the firewalls and security groups between, or correct setting %s", address, e.setting)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return bad(e.routeFix(), "%s refuses the connection at port %s", e.host, e.port)
+		return bad(fix, "%s refuses the connection at port %s", e.host, e.port)
 	case ctx.Err() != nil:
-		return bad(e.routeFix(), "%s does not answer at port %s in time", e.host, e.port)
+		return bad(fix, "%s does not answer at port %s in time", e.host, e.port)
 	}
-	return bad(e.routeFix(), "%s cannot be reached at port %s: %v", e.host, e.port, reasonOf(err))
+	return bad(fix, "%s cannot be reached at port %s: %v", e.host, e.port, reasonOf(err))
 }
 
 func (e serviceEndpoint) untrusted(err error) finding {

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 
@@ -35,24 +34,6 @@ func (e serviceEndpoint) name() string {
 		return e.host
 	}
 	return net.JoinHostPort(e.host, e.port)
-}
-
-// nameFix fixes a host that is not found.
-func (e serviceEndpoint) nameFix() string {
-	fix := "correct the host in setting " + e.setting
-	if e.service.Hosts(e.host) {
-		_, domain, _ := strings.Cut(e.host, ".")
-		fix += "; with a private endpoint, link the private DNS zone privatelink." + domain + " to this network"
-	}
-	return fix
-}
-
-// routeFix fixes a port that is not reached.
-func (e serviceEndpoint) routeFix() string {
-	if config.IsLoopback(e.host) {
-		return fmt.Sprintf("start what is to listen at %s, or correct setting %s", net.JoinHostPort(e.host, e.port), e.setting)
-	}
-	return fmt.Sprintf("open port %s to %s in the firewalls and security groups between, or correct setting %s", e.port, e.host, e.setting)
 }
 
 // identityFix fixes an identity that gives no token, by where this process runs.

@@ -69,7 +69,6 @@ type section struct {
 	steps      []step
 	parts      []*section // within the target; tried after the steps, at once
 	unhurried  bool       // a step may take all the time there is, since a budget makes it wait
-	end        func()     // what the steps opened is released; nil = nothing
 
 	key     any        // among the parts of another section
 	setting string     // of the connection by which it is tried
@@ -127,11 +126,7 @@ func (s *section) run(ctx context.Context, limit int, cause string) (lines []Lin
 			lines = append(lines, s.line(next.check, f))
 		}
 	}
-	lines = append(lines, runAll(ctx, limit, cause, s.parts)...)
-	if s.end != nil {
-		s.end()
-	}
-	return lines
+	return append(lines, runAll(ctx, limit, cause, s.parts)...)
 }
 
 // take tries a step, unless something failed before or there is no time.

@@ -10,22 +10,18 @@ import (
 )
 
 // signals looks at the signal queue of each processor and of each group.
-func (c *checker) signals() []*section {
-	all := &section{}
+func (c *checker) signals() (all []*section) {
 	bus := c.config.Settings.Events.ServiceBus
 	e := busEndpoint(bus)
-	signals, err := c.connections.Signals(c.config.Settings.Events)
-	if err != nil || signals == nil {
-		return nil // the same is wrong with the connection of the events, whose line says so
-	}
-	all.end = func() { signals.Close(context.Background()) }
 	for _, of := range c.subjects() {
-		if of.signalQueue == "" {
-			continue
+		signals, err := c.connections.Signals(c.config.Settings.Events)
+		if of.signalQueue == "" || err != nil || signals == nil {
+			continue // the same is wrong with the connection of the events, whose line says so
 		}
 		s := &section{target: e.name() + "/" + of.signalQueue, processors: of.processors}
-		all.parts = append(all.parts, s)
+		all = append(all, s)
 		s.try("keep signals", func(ctx context.Context) finding {
+			defer signals.Close(context.Background())
 			err := signals.Probe(ctx, of.signalQueue)
 			var who principal
 			if err != nil {
@@ -41,14 +37,13 @@ func (c *checker) signals() []*section {
 			return settingsFinding(e, of.signalQueue, settings, err)
 		})
 	}
-	return []*section{all}
+	return all
 }
 
 // settingsFinding says whether a queue keeps its signals while nobody tends it.
 func settingsFinding(e serviceEndpoint, queue string, q servicebus.QueueSettings, err error) finding {
 	const look = "see that its default time to live is the longest, that it is never deleted, and that it forwards nothing"
-	switch {
-	case err != nil:
+	if err != nil {
 		return notTried("%v: %s", err, look)
 	}
 	update := []string{"--namespace-name", azurecli.ServiceBus.Resource(e.host), "--name", queue}

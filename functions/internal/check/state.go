@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
-	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/connectionstring"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -79,7 +78,7 @@ func (c *checker) table(t config.Table) *section {
 		storage, _ := connectionstring.ParseStorage(t.ConnectionString.Reveal()) // the configuration has checked it
 		address = storage.Endpoint
 	}
-	endpoint := httpEndpoint(azurecli.Table, address, access.Setting)
+	endpoint := httpEndpoint(address, access.Setting)
 	s := &section{target: endpoint.name() + "/" + t.Name, processors: c.processors}
 	s.reach(endpoint)
 	who := c.signIn(s, access, nil, storageScope)

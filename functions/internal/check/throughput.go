@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
@@ -15,7 +14,7 @@ func (c *checker) throughput() []*section {
 	for _, p := range c.config.Processors {
 		for _, named := range p.Throughput.Containers {
 			container := cosmos.Container{Database: named.DatabaseID, ID: named.ContainerID}
-			host := httpEndpoint(azurecli.Cosmos, named.Connection.Endpoint, named.Connection.Setting).name()
+			host := httpEndpoint(named.Connection.Endpoint, named.Connection.Setting).name()
 			s, added := all.child(host+"/"+container.String(), host+"/"+container.String(), p.Name)
 			if !added {
 				continue

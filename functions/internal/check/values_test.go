@@ -146,9 +146,7 @@ func TestAPrivateEndpointIsToldFromThePublicOne(t *testing.T) {
 
 func TestAnEndpointHasThePortsAndTheNameOfItsService(t *testing.T) {
 	t.Parallel()
-	web := func(service azurecli.Service, address string) serviceEndpoint {
-		return httpEndpoint(service, address, "SETTING")
-	}
+	web := func(address string) serviceEndpoint { return httpEndpoint(address, "SETTING") }
 	bus := func(namespace, connectionString string) serviceEndpoint {
 		return busEndpoint(config.ServiceBusConnection{Setting: "SERVICEBUS", Namespace: namespace, ConnectionString: config.NewSecret(connectionString)})
 	}
@@ -158,11 +156,10 @@ func TestAnEndpointHasThePortsAndTheNameOfItsService(t *testing.T) {
 		port, name string
 		tls        bool
 	}{
-		{"an account in Azure", web(azurecli.Cosmos, "https://shop.documents.azure.com/"), "443", "shop.documents.azure.com", true},
-		{"in another cloud", web(azurecli.Cosmos, "https://shop.documents.azure.us:443/"), "443", "shop.documents.azure.us", true},
-		{"a stand-in", web(azurecli.Cosmos, "http://127.0.0.1:8081/"), "8081", "127.0.0.1:8081", false},
-		{"plain text at its usual port", web(azurecli.Table, "http://storage/"), "80", "storage", false},
-		{"the host of another service", web(azurecli.Table, "https://shop.documents.azure.com/"), "443", "shop.documents.azure.com", true},
+		{"an account in Azure", web("https://shop.documents.azure.com/"), "443", "shop.documents.azure.com", true},
+		{"in another cloud", web("https://shop.documents.azure.us:443/"), "443", "shop.documents.azure.us", true},
+		{"a stand-in", web("http://127.0.0.1:8081/"), "8081", "127.0.0.1:8081", false},
+		{"plain text at its usual port", web("http://storage/"), "80", "storage", false},
 		{"a namespace", bus("shop.servicebus.windows.net", "Endpoint=sb://shop.servicebus.windows.net/"), "5671", "shop.servicebus.windows.net", true},
 		{"an emulator of one", bus("localhost", "Endpoint=sb://localhost/;UseDevelopmentEmulator=true"), "5672", "localhost:5672", false},
 		{"at a port of its own", bus("127.0.0.1:4444", "Endpoint=sb://127.0.0.1:4444/;UseDevelopmentEmulator=true"), "4444", "127.0.0.1:4444", false},
@@ -189,14 +186,12 @@ func TestACertificateThatHasEndedIsRenewed(t *testing.T) {
 
 func TestAnEndpointThatIsNotReachedIsFixedWhereTheServiceIs(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string][2]string{
-		"https://shop.documents.azure.com/": {"correct the host in setting COSMOS; with a private endpoint, link the private DNS zone privatelink.documents.azure.com to this network",
-			"open port 443 to shop.documents.azure.com in the firewalls and security groups between, or correct setting COSMOS"},
-		"http://localhost:8081/": {"correct the host in setting COSMOS", "start what is to listen at localhost:8081, or correct setting COSMOS"},
+	for address, want := range map[string]string{
+		"https://shop.documents.azure.com/": "start what is to listen at shop.documents.azure.com:443, open it in the firewalls and security groups between, or correct setting COSMOS",
+		"http://localhost:8081/":            "start what is to listen at localhost:8081, open it in the firewalls and security groups between, or correct setting COSMOS",
 	} {
-		e := httpEndpoint(azurecli.Cosmos, address, "COSMOS")
-		if got := [2]string{e.nameFix(), e.routeFix()}; got != want {
-			t.Errorf("got  %q\nwant %q", got, want)
+		if got := httpEndpoint(address, "COSMOS").unreached(t.Context(), errors.New("no route to host")); got.status != Fail || got.fix != want {
+			t.Errorf("got  %+v\nwant %q", got, want)
 		}
 	}
 }

@@ -144,7 +144,7 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 		{"an account whose name does not resolve", set("COSMOS", "AccountEndpoint=https://shop.invalid/;AccountKey="+badKey+";"),
 			remedy{"shop.invalid", "dns", "cannot be found", "correct the host in setting COSMOS"}},
 		{"an account in Azure whose name does not resolve", set("COSMOS", "AccountEndpoint=https://feedscale-0.documents.azure.invalid/;AccountKey="+badKey+";"),
-			remedy{"feedscale-0.documents.azure.invalid", "dns", "cannot be found", "link the private DNS zone privatelink.documents.azure.invalid to this network"}},
+			remedy{"feedscale-0.documents.azure.invalid", "dns", "cannot be found", "link the private DNS zone of its private endpoint to this network"}},
 		{"a closed port", set("COSMOS", "AccountEndpoint=http://127.0.0.1:1/;AccountKey="+badKey+";"),
 			remedy{"127.0.0.1:1", "connection", "refuses the connection at port 1", "start what is to listen at 127.0.0.1:1"}},
 		{"no TLS where it is expected", replace("COSMOS", "http://", "https://"),

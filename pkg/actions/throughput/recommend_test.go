@@ -12,16 +12,16 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// TestARecommendationIsWhatApplyWouldHaveMadeOfIt goes through a burst twice, in two processes each.
-func TestARecommendationIsWhatApplyWouldHaveMadeOfIt(t *testing.T) {
+// TestARecommendationIsWhatIsNeededNowAndApplyKeepsItForLonger goes through a burst twice, in two processes each.
+func TestARecommendationIsWhatIsNeededNowAndApplyKeepsItForLonger(t *testing.T) {
 	t.Parallel()
 	burst := []struct {
-		after    time.Duration
-		replicas int
-		want     int
+		after                   time.Duration
+		replicas                int
+		applied, recommendation int
 	}{
-		{0, 1, 1000}, {time.Minute, 6, 3000}, {10 * time.Minute, 1, 3000}, {time.Hour - time.Minute, 1, 3000},
-		{time.Minute, 1, 1000}, {time.Minute, 1, 1000}, {time.Minute, 4, 2000}, {time.Minute, 1, 2000},
+		{0, 1, 1000, 1000}, {time.Minute, 6, 3000, 3000}, {10 * time.Minute, 1, 3000, 1000}, {time.Hour - time.Minute, 1, 3000, 1000},
+		{time.Minute, 1, 1000, 1000}, {time.Minute, 1, 1000, 1000}, {time.Minute, 4, 2000, 2000}, {time.Minute, 1, 2000, 1000},
 	}
 	for _, apply := range []bool{false, true} {
 		s := newShop(t, false)
@@ -31,14 +31,18 @@ func TestARecommendationIsWhatApplyWouldHaveMadeOfIt(t *testing.T) {
 			if i%3 == 2 {
 				k = s.keeper() // another process knows what is remembered
 			}
+			want := step.recommendation
+			if apply {
+				want = step.applied
+			}
 			out := s.settle(k, s.follow(apply, step.replicas))[0]
-			if out.Decision.RUPerSecond != step.want {
-				t.Errorf("apply %t, step %d: %d RU/s, want %d: %s", apply, i, out.Decision.RUPerSecond, step.want, out.Decision.Why())
+			if out.Decision.RUPerSecond != want {
+				t.Errorf("apply %t, step %d: %d RU/s, want %d: %s", apply, i, out.Decision.RUPerSecond, want, out.Decision.Why())
 			}
 			turn, wants := s.begin(t.Context(), k, []following{s.follow(apply, step.replicas)})
 			shown := turn.Follow("p0", wants["p0"], nil)
-			if again := shown[0]; again.Decision.RUPerSecond != step.want {
-				t.Errorf("apply %t, step %d: %d RU/s at a second look, want %d", apply, i, again.Decision.RUPerSecond, step.want)
+			if again := shown[0]; again.Decision.RUPerSecond != want {
+				t.Errorf("apply %t, step %d: %d RU/s at a second look, want %d", apply, i, again.Decision.RUPerSecond, want)
 			}
 		}
 	}

@@ -186,55 +186,37 @@ func (c *Container) decide(now time.Time, last state.Container, r reading, deman
 	if next.Apply != c.Apply {
 		next.Apply, next.Memory, next.Was, next.Set = c.Apply, scaling.ThroughputMemory{}, 0, 0
 	}
+	d, memory := scaling.DecideThroughput(scaling.ThroughputInput{
+		Now: now, Before: next.Found, Demands: demands, Policy: c.Policy, Memory: next.Memory,
+		Provisioned: scaling.Provisioned{RUPerSecond: r.RUPerSecond, Autoscale: r.Autoscale, Minimum: r.Minimum, Pending: r.Pending},
+	})
+	next.Decision = &d
 	if c.Apply {
-		target = c.apply(now, &next, r.Throughput, demands)
+		target = apply(&next, r.Throughput, d.RUPerSecond, memory)
 	} else {
-		c.recommend(now, &next, r.Throughput, demands)
+		next.Memory = memory
 	}
 	next.Bill(now)
 	return next, target
 }
 
-// recommend decides as if the last recommendation were provisioned, so that it recommends what apply would
-// have provisioned by now.
-func (c *Container) recommend(now time.Time, next *state.Container, read cosmos.Throughput, demands []scaling.Demand) {
-	virtual := read
-	if next.Was == read.RUPerSecond {
-		virtual.RUPerSecond = next.Set
-	} else {
-		next.Memory = scaling.ThroughputMemory{} // somebody changed the throughput: begin anew
-	}
-	d, memory := c.needs(now, virtual, read.RUPerSecond, next.Memory, demands)
-	d.Provisioned = read.RUPerSecond
-	next.Decision, next.Memory, next.Was, next.Set = &d, memory, read.RUPerSecond, d.RUPerSecond
-}
-
-// apply decides what to provision.
-func (c *Container) apply(now time.Time, next *state.Container, read cosmos.Throughput, demands []scaling.Demand) int {
-	d, memory := c.needs(now, read, next.Found, next.Memory, demands)
-	next.Decision = &d
+// apply returns what to provision for a decision, and notes the change.
+func apply(next *state.Container, read cosmos.Throughput, decided int, memory scaling.ThroughputMemory) int {
 	if next.Found > 0 && theirs(next, read) {
 		next.Note = fmt.Sprintf("somebody else provisioned %d RU/s in place of %d: that is left alone until throughput is switched off and on again", read.RUPerSecond, next.Set)
 		return read.RUPerSecond
 	}
 	next.Memory = memory
 	if next.Found == 0 {
-		if d.RUPerSecond == read.RUPerSecond {
-			return read.RUPerSecond
+		if decided == read.RUPerSecond {
+			return decided
 		}
 		next.Found, next.Autoscale, next.Was, next.Set = read.RUPerSecond, read.Autoscale, read.RUPerSecond, read.RUPerSecond
 	}
 	// Without a change now, the last one is seen to be made: from here on, the value before it is somebody
 	// else's.
-	change(next, read.RUPerSecond, d.RUPerSecond)
-	return d.RUPerSecond
-}
-
-func (c *Container) needs(now time.Time, there cosmos.Throughput, before int, memory scaling.ThroughputMemory, demands []scaling.Demand) (scaling.ThroughputDecision, scaling.ThroughputMemory) {
-	return scaling.DecideThroughput(scaling.ThroughputInput{
-		Now: now, Before: before, Demands: demands, Policy: c.Policy, Memory: memory,
-		Provisioned: scaling.Provisioned{RUPerSecond: there.RUPerSecond, Autoscale: there.Autoscale, Minimum: there.Minimum, Pending: there.Pending},
-	})
+	change(next, read.RUPerSecond, decided)
+	return decided
 }
 
 // giveBack decides the throughput of a container that follows nothing any more. It forgets what was found

@@ -439,37 +439,6 @@ func TestAnEpochInTheFutureSilencesNobody(t *testing.T) {
 	}
 }
 
-func TestASubjectWhoseEventsAreDroppedIsAWarning(t *testing.T) {
-	t.Parallel()
-	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {
-		s := startBroker(t, "", spec)
-		got, j := make(chan events.ScaleEvent, 30), &journal{}
-		consume(t, s.ConnectionString(), options(spec, j), into(got))
-		p := newPublisher(t, s.ConnectionString(), patient())
-		const says = `"msg":"no event of a subject is handled any more","queue":"scale","subject":"orders","dropped":10`
-		drop := func(n int64) {
-			for i := range n {
-				publish(t, p, made(t, "orders", 5, i+1, 0))
-			}
-			testworld.Eventually(t, "an empty queue", isEmpty(s))
-		}
-		for round := range int64(2) { // nine are none, whatever was before the last that was handled
-			publish(t, p, made(t, "orders", 6+round, 1, 0))
-			testworld.Came(t, "an event that is handled", got)
-			testworld.Eventually(t, "its completion", isEmpty(s))
-			drop(9)
-			if lines := j.at(t, slog.LevelWarn); len(lines) != 0 {
-				t.Fatalf("nine are said: %v", lines)
-			}
-		}
-		drop(1)
-		testworld.Eventually(t, "the warning", j.has(t, slog.LevelWarn, says))
-		if lines := j.at(t, slog.LevelWarn); len(lines) != 1 || len(got) != 0 {
-			t.Errorf("got %v, and %d were handled", lines, len(got))
-		}
-	})
-}
-
 func TestAHandlerDeadLettersWhatItCannotActUpon(t *testing.T) {
 	t.Parallel()
 	onBothQueues(t, func(t *testing.T, spec servicebusfake.QueueSpec) {

@@ -166,7 +166,6 @@ type subject struct {
 	turn    chan struct{}   // one event is served at a time
 	handled events.Position // of the last event that was, or had expired
 	newest  *delivery       // of those that are served or wait for their turn; nil if there is none
-	dropped int             // events since the last one that was handled, without the superseded ones
 }
 
 // Why events are completed unhandled.
@@ -200,27 +199,6 @@ func (s *subject) offer(d *delivery) (why string) {
 	return ""
 }
 
-// manyDropped is how many events of a subject are dropped in a row before each warning.
-const manyDropped = 10
-
-// drop completes an event without handling it. If every event of a subject is dropped, a forged one may have
-// come before them.
-func (r *consumerRun) drop(s *subject, d *delivery, why string) {
-	if why != isSuperseded {
-		r.mu.Lock()
-		s.dropped++
-		dropped, handled := s.dropped, s.handled
-		r.mu.Unlock()
-		if dropped%manyDropped == 0 {
-			r.log.Warn("no event of a subject is handled any more",
-				slog.String("subject", d.event.Subject()), slog.Int("dropped", dropped), slog.String("why", why),
-				slog.Int64("epoch", handled.Epoch), slog.Int64("sequence", handled.Sequence),
-				slog.String("next", "look who sends to the queue, and restart the consumer, which then takes the next event"))
-		}
-	}
-	r.complete(d, why)
-}
-
 // serve has an event handled when its turn comes, and settles it.
 func (r *consumerRun) serve(s *subject, d *delivery) {
 	defer context.AfterFunc(d.ctx, func() { d.leave(nil) })()
@@ -250,7 +228,7 @@ func (r *consumerRun) act(s *subject, d *delivery) (settled bool) {
 	repeated := !s.handled.Precedes(d.event.Position())
 	r.mu.Unlock()
 	if repeated {
-		r.drop(s, d, isStale)
+		r.complete(d, isStale)
 		return true
 	}
 	pause := r.options.RetryDelay
@@ -260,7 +238,7 @@ func (r *consumerRun) act(s *subject, d *delivery) (settled bool) {
 		switch {
 		case err == nil:
 			r.mu.Lock()
-			s.handled, s.dropped = d.event.Position(), 0
+			s.handled = d.event.Position()
 			r.mu.Unlock()
 			r.complete(d, "handled")
 			return true

@@ -9,7 +9,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 
 	"github.com/feedscale/feedscale/pkg/events"
 )
@@ -160,24 +159,6 @@ func (p *Publisher) Entity(ctx context.Context) Entity {
 		return Topic // nothing else can be sent to but not received from
 	}
 	return UnknownEntity
-}
-
-// Subscriptions reads through the management API how many subscriptions the Publisher's topic has; isTopic
-// is false for a queue. It needs the permissions of [Signals.Settings], and has its errors.
-func (p *Publisher) Subscriptions(ctx context.Context) (n int, isTopic bool, err error) {
-	topic, err := managed(p.queue.namespace, p.queue.String(), func(client *admin.Client) (*admin.GetTopicResponse, error) {
-		return client.GetTopic(ctx, p.queue.name, nil)
-	})
-	if err != nil || topic.Status == nil { // of a queue the client reads no field of a topic
-		return 0, false, err
-	}
-	counts, err := managed(p.queue.namespace, p.queue.String(), func(client *admin.Client) (*admin.GetTopicRuntimePropertiesResponse, error) {
-		return client.GetTopicRuntimeProperties(ctx, p.queue.name, nil)
-	})
-	if err != nil {
-		return 0, true, err
-	}
-	return int(counts.SubscriptionCount), true, nil
 }
 
 // Close ends the connection, whatever the broker does. A Publish that is under way fails, as does each later

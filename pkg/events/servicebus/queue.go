@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -68,34 +67,13 @@ func (n namespace) connect() (*azservicebus.Client, error) {
 	return azservicebus.NewClient(n.host, boundedIdentity{n.identity, n.try * 4 / 5}, &n.client)
 }
 
-// managed reads something of a queue or topic from the management API, without a retry.
-func managed[T any](n namespace, what string, read func(*admin.Client) (*T, error)) (*T, error) {
-	in := "Service Bus namespace " + strings.ToLower(n.host)
+// manage returns a client of the management API (HTTPS), which tries nothing again.
+func (n namespace) manage() (*admin.Client, error) {
 	o := &admin.ClientOptions{ClientOptions: policy.ClientOptions{Transport: bounded.NewClient(), Retry: policy.RetryOptions{MaxRetries: -1}}}
-	connect := func() (*admin.Client, error) { return admin.NewClient(n.host, n.identity, o) }
 	if n.byKey {
-		connect = func() (*admin.Client, error) { return admin.NewClientFromConnectionString(n.connectionString, o) }
+		return admin.NewClientFromConnectionString(n.connectionString, o)
 	}
-	client, err := connect()
-	if err != nil {
-		return nil, err
-	}
-	found, err := read(client)
-	if answer, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		err = fmt.Errorf("it answered %d", answer.StatusCode)
-		if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
-			return nil, &Refusal{
-				Kind: NotPermitted, Meaning: fmt.Sprintf("the properties of %s in %s may not be read", what, in),
-				Remedy: "read them with the Manage right, or with the role Azure Service Bus Data Owner",
-			}
-		}
-	} else if err == nil && found == nil {
-		err = errors.New(what + " does not exist")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the management API of %s (HTTPS): %w", in, err)
-	}
-	return found, nil
+	return admin.NewClient(n.host, n.identity, o)
 }
 
 // boundedIdentity bounds the time of getting a token: the SDK asks for one with a context that never ends.

@@ -222,7 +222,7 @@ func (r *consumerRun) receive(from *source, n int, wait time.Duration) error {
 			r.subjects[d.event.Subject()] = s
 		}
 		if why := s.offer(d); why != "" {
-			settling.Go(func() { r.drop(s, d, why) })
+			settling.Go(func() { r.complete(d, why) })
 		} else {
 			r.work.Go(func() { r.serve(s, d) })
 		}

@@ -6,13 +6,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 )
 
 // SignalType is the Subject of each message in a signal queue.
@@ -130,11 +131,25 @@ type QueueSettings struct {
 // Manage right, or the role Azure Service Bus Data Owner. Without it the error is a *Refusal of the kind
 // NotPermitted.
 func (s *Signals) Settings(ctx context.Context, name string) (QueueSettings, error) {
-	q, err := managed(s.namespace, fmt.Sprintf("queue %q", name), func(client *admin.Client) (*admin.GetQueueResponse, error) {
-		return client.GetQueue(ctx, name, nil)
-	})
+	client, err := s.namespace.manage()
 	if err != nil {
 		return QueueSettings{}, err
+	}
+	in := "Service Bus namespace " + s.Namespace()
+	q, err := client.GetQueue(ctx, name, nil)
+	switch answer, refused := errors.AsType[*azcore.ResponseError](err); {
+	case refused && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
+		return QueueSettings{}, &Refusal{
+			Kind: NotPermitted, Meaning: fmt.Sprintf("the properties of queue %q in %s may not be read", name, in),
+			Remedy: "read them with the Manage right, or with the role Azure Service Bus Data Owner",
+		}
+	case refused:
+		err = fmt.Errorf("it answered %d", answer.StatusCode)
+	case err == nil && q == nil:
+		err = fmt.Errorf("queue %q does not exist", name)
+	}
+	if err != nil {
+		return QueueSettings{}, fmt.Errorf("the management API of %s (HTTPS): %w", in, err)
 	}
 	return QueueSettings{finite(q.DefaultMessageTimeToLive), finite(q.AutoDeleteOnIdle), *cmp.Or(q.ForwardTo, new(""))}, nil
 }
