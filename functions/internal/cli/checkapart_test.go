@@ -243,7 +243,7 @@ func TestAStorageAccountInAzureIsNamed(t *testing.T) {
 			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				status, code := http.StatusForbidden, c.code
-				if c.missing && r.Method == http.MethodPut {
+				if c.missing && !strings.HasSuffix(r.URL.Path, "/Tables") {
 					status, code = http.StatusNotFound, "TableNotFound"
 				}
 				w.WriteHeader(status)
