@@ -37,10 +37,6 @@ import (
 // Connections makes each account and each credential once, however many processors share it. It is
 // not safe for concurrent use.
 type Connections struct {
-	// Asking is told the address that is asked in place of a state file that another process has open;
-	// nil if nobody is to be told.
-	Asking func(address string)
-
 	settings config.Settings
 	accounts map[config.CosmosConnection]*cosmos.Account
 
@@ -278,9 +274,6 @@ func (c *Connections) running(inUse error) (state.Store, error) {
 	api, err := NewAPI("http://"+c.settings.Listen, c.settings.APIKey.Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("%w; nor does FEEDSCALE_LISTEN, %s, say where it can be asked", inUse, c.settings.Listen)
-	}
-	if c.Asking != nil {
-		c.Asking(api.Address())
 	}
 	api.inUse = inUse
 	return api, nil
