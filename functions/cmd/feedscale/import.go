@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/importer"
@@ -23,7 +19,7 @@ import (
 func importFiles(env program.Env, f *program.Flags) {
 	f.Use, f.Short, f.GroupID = "import FILE...", "make a processors file from KEDA's ScaledObjects or from Functions triggers", program.GroupWork
 	f.Example = "feedscale import scaledobject.yaml --config processors.yaml\nfeedscale import */function.json\n" +
-		"feedscale import deploy/   # of a folder, what can be imported\nkubectl get scaledobjects,triggerauthentications -A -o yaml | feedscale import -"
+		"kubectl get scaledobjects,triggerauthentications -A -o yaml | feedscale import -"
 	to := f.String("config", "", "the file to write, which must not exist (default standard output)")
 	form := f.StringP("output", "o", "yaml", "yaml, the only form")
 	f.Check(func(names []string) {
@@ -63,56 +59,24 @@ func runImport(env program.Env, names []string, to string) error {
 	return nil
 }
 
-// readFiles reads files, standard input for -, and the importable files of folders. The error names
-// every file that cannot be read.
+// readFiles reads files, and standard input for -. The error names every file that cannot be read.
 func readFiles(env program.Env, names []string) (files []importer.File, mistakes yamltree.Mistakes) {
-	add := func(name string, text []byte, err error) {
-		if err == nil {
-			files = append(files, importer.File{Name: name, Text: text})
-			return
+	for _, name := range names {
+		text, err := []byte(nil), error(nil)
+		if name == "-" {
+			name = "standard input"
+			text, err = bounded.Read(name, env.Stdin)
+		} else {
+			text, err = bounded.ReadFile(name)
 		}
 		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err
 		}
-		mistakes = append(mistakes, yamltree.Mistake{File: name, Text: "cannot be read (" + err.Error() + ")"})
-	}
-	for _, name := range names {
-		info, err := os.Stat(name)
-		switch {
-		case name == "-":
-			text, err := bounded.Read("standard input", env.Stdin)
-			add("standard input", text, err)
-		case err != nil || !info.IsDir():
-			text, err := bounded.ReadFile(name)
-			add(name, text, err)
-		default:
-			before := len(files)
-			err := filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
-				if err != nil || !entry.Type().IsRegular() {
-					return err
-				}
-				text, err := bounded.ReadFile(path)
-				if err != nil || ofKEDAOrFunctions(path, string(text)) {
-					add(path, text, err)
-				}
-				return nil
-			})
-			if err == nil && len(files) == before {
-				err = errors.New("no file below it is of KEDA or Azure Functions")
-			}
-			if err != nil {
-				add(name, nil, err)
-			}
+		if err != nil {
+			mistakes = append(mistakes, yamltree.Mistake{File: name, Text: "cannot be read (" + err.Error() + ")"})
+			continue
 		}
+		files = append(files, importer.File{Name: name, Text: text})
 	}
 	return files, mistakes
-}
-
-// ofKEDAOrFunctions reports whether a file of a folder is one to import.
-func ofKEDAOrFunctions(path, text string) bool {
-	switch filepath.Ext(path) {
-	case ".yaml", ".yml":
-		return strings.Contains(text, "keda.sh/")
-	}
-	return slices.Contains([]string{"function.json", "functions.metadata"}, filepath.Base(path))
 }

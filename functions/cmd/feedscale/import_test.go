@@ -86,7 +86,7 @@ func TestEverythingThatCannotBeImportedIsSaidAtOnce(t *testing.T) {
 		{"no file", nil, []string{"name the files to import"}},
 		{"a flag that there is not", []string{"--to", "x", in("orders.yaml")}, []string{"-to"}},
 		{"three of four", []string{in("orders.yaml"), in("broken.yaml"), in("other.yaml"), in("nowhere.yaml"), t.TempDir()},
-			[]string{in("broken.yaml") + ":1: is not valid YAML", in("other.yaml") + ":1: cannot be imported", in("nowhere.yaml") + ": cannot be read (no such file", ": cannot be read (no file below it is of KEDA or Azure Functions)"}},
+			[]string{in("broken.yaml") + ":1: is not valid YAML", in("other.yaml") + ":1: cannot be imported", in("nowhere.yaml") + ": cannot be read (no such file", ": cannot be read (is a directory)"}},
 		{"a file to write, as in earlier releases", []string{in("orders.yaml"), "-o", "processors.yaml"}, []string{`--output is "processors.yaml"; allowed is yaml. --config names the file to write`}},
 		{"a file that is not there, alone", []string{in("nowhere.yaml")}, []string{in("nowhere.yaml") + ": cannot be read (no such file"}},
 		{"nothing but what cannot be carried over", []string{in("job.yaml")}, []string{in("job.yaml") + ":1: a ScaledJob starts", "there is nothing to import"}},
@@ -106,10 +106,10 @@ func TestEverythingThatCannotBeImportedIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnImportReadsStandardInputAndFolders(t *testing.T) {
+func TestAnImportReadsStandardInputAndSeveralFiles(t *testing.T) {
 	t.Parallel()
 	const function = `{"bindings": [{"type": "cosmosDBTrigger", "name": "changes", "direction": "in", "connection": "COSMOS", "databaseName": "shop", "containerName": "payments"}]}`
-	folder := inFolder(t, map[string]string{"orders.yaml": scaledObject, "service.yaml": "apiVersion: v1\nkind: Service\n", "notes.txt": "a: b: c"})
+	folder := inFolder(t, map[string]string{"orders.yaml": scaledObject})
 	testworld.Must(t, os.Mkdir(filepath.Join(folder, "Pay"), 0o700))
 	testworld.Must(t, os.WriteFile(filepath.Join(folder, "Pay", "function.json"), []byte(function), 0o600))
 	var piped bytes.Buffer
@@ -122,8 +122,8 @@ func TestAnImportReadsStandardInputAndFolders(t *testing.T) {
 	if status := program.Main(t.Context(), env, commands(), ""); status != 0 || !strings.Contains(piped.String(), "- name: orders\n") {
 		t.Errorf("of standard input: status %d, %s", status, piped.String())
 	}
-	status, stdout, stderr := run(t, "import", folder)
+	status, stdout, stderr := run(t, "import", filepath.Join(folder, "orders.yaml"), filepath.Join(folder, "Pay", "function.json"))
 	if status != 0 || !strings.Contains(stdout, "- name: orders\n") || !strings.Contains(stdout, "- name: pay\n") {
-		t.Errorf("of a folder: status %d, stdout %s, stderr %s", status, stdout, stderr)
+		t.Errorf("of several files: status %d, stdout %s, stderr %s", status, stdout, stderr)
 	}
 }

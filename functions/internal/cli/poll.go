@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
@@ -50,14 +49,14 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 	if err != nil {
 		return err
 	}
-	// A person sees the table instead of the events. Below it the log is printed as sentences, without levels.
-	var notes bytes.Buffer
+	// A person sees the table instead of the events. Below it are the errors of the log.
+	var below bytes.Buffer
 	lines, log, waiting := env.Stderr, program.NewLog(env.Stderr, c.Settings.LogLevel), env
 	if o.output == "table" && env.Person() {
 		lines = io.Discard
 	}
 	if o.output == "table" && env.Getenv("FEEDSCALE_LOG_LEVEL") == "" {
-		log = program.NewLog(&notes, slog.LevelWarn)
+		log = program.NewLog(&below, slog.LevelError)
 	} else {
 		waiting.ErrTerminal = nil // the log shows the progress
 	}
@@ -87,17 +86,10 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 		}
 	}
 	if err != nil {
-		return err // of everything: the notes repeat it
+		return err // of everything: the log repeats it
 	}
-	var said strings.Builder // by the table
-	for _, p := range result.Polled {
-		fmt.Fprintln(&said, p.Lag.Problem(), p.Lag.Nearest)
-	}
-	sentences := program.Sentences{To: env.Stderr, Said: said.String()}
-	for line := range bytes.Lines(notes.Bytes()) {
-		_, _ = sentences.Write(line)
-	}
-	return program.Completed(result.Complete(), nil)
+	_, err = below.WriteTo(env.Stderr)
+	return program.Completed(result.Complete(), err)
 }
 
 // write prints the result.

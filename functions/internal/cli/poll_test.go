@@ -270,7 +270,7 @@ func TestPollFailsAfterAnEventThatIsTooLarge(t *testing.T) {
 		}
 		return &servicebusfake.Answer{Condition: "amqp:link:message-size-exceeded"}
 	})
-	if r := p.run(t, "poll"); r.Status != 1 || !strings.Contains(r.Stderr, "feedscale: orders: a scale event is too large for the queue") {
+	if r := p.run(t, "poll"); r.Status != 1 || !strings.Contains(r.Stderr, `"msg":"a scale event is too large for the queue`) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -79,12 +79,12 @@ func TestAPersonSeesTheTableAndEachFailureOnce(t *testing.T) {
 	}
 }
 
-func TestWhatNoRowSaysIsASentenceBelowTheTable(t *testing.T) {
+func TestAnErrorThatNoRowSaysIsALogLineBelowTheTable(t *testing.T) {
 	t.Parallel()
 	_, _, p := watching(t)
 	p.settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/nowhere"
 	r := p.run(t, "poll")
-	if r.Status != 1 || !strings.HasPrefix(r.Stderr, "feedscale: orders: a scale event cannot be published: it stays in the outbox for the next tick: ") || strings.Count(r.Stderr, "\n") != 1 {
+	if r.Status != 1 || !strings.Contains(r.Stderr, `"msg":"a scale event cannot be published: it stays in the outbox for the next tick","processor":"orders"`) || strings.Count(r.Stderr, "\n") != 1 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -62,7 +62,6 @@ func Explain(env program.Env, f *program.Flags) {
 var (
 	sections = regexp.MustCompile(`(?m)^## `)
 	terms    = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \|`)
-	link     = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
 )
 
 // meanings are the texts by their words in lower case. If a word is both a status and a term, the
@@ -71,13 +70,13 @@ func meanings() map[string]string {
 	all := make(map[string]string)
 	for _, row := range terms.FindAllStringSubmatch(docs.Glossary, -1) {
 		for word := range strings.SplitSeq(row[1], ", ") {
-			all[strings.ToLower(word)] = link.ReplaceAllString(row[1]+": "+row[2], "$1") + "\n"
+			all[strings.ToLower(word)] = docs.Plain(row[1]+": "+row[2]) + "\n"
 		}
 	}
 	delete(all, "term") // the heads of the tables
 	for _, section := range sections.Split(docs.Status, -1)[1:] {
 		word, text, _ := strings.Cut(section, "\n")
-		all[word] = link.ReplaceAllString(word+"\n"+strings.TrimRight(text, "\n"), "$1") + "\n"
+		all[word] = docs.Plain(word+"\n"+strings.TrimRight(text, "\n")) + "\n"
 	}
 	return all
 }

@@ -48,10 +48,13 @@ func TestOnATerminalRunShowsATableThatStandsStillBelowItsLines(t *testing.T) {
 	if !slices.IsSorted(order) || order[0] < 0 || !strings.Contains(first, "/api/dashboard") {
 		t.Errorf("lines are at %v:\n%s", order, strings.Join(lines, "\n"))
 	}
-	for _, above := range []string{"feedscale: a failure begins: account 127.0.0.1: ", "12:00:00Z  orders     - → 1 "} {
+	for _, above := range []string{"time=", "12:00:00Z  orders     - → 1 "} {
 		if n := at(above); n < 0 || n > order[1] {
 			t.Errorf("%q is line %d of\n%s", above, n, strings.Join(lines, "\n"))
 		}
+	}
+	if warning := lines[max(0, at("time="))]; !strings.Contains(warning, `level=WARN msg="a failure begins" what="account 127.0.0.1"`) {
+		t.Errorf("the line of a failure is %s", warning)
 	}
 	if pictures := slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "PROCESSOR") }); len(pictures) != 1 {
 		t.Errorf("%d tables", len(pictures))

@@ -37,10 +37,6 @@ import (
 // Connections makes each account and each credential once, however many processors share it. It is
 // not safe for concurrent use.
 type Connections struct {
-	// Asking is told the address that is asked in place of a state file that another process has open;
-	// nil if nobody is to be told.
-	Asking func(address string)
-
 	settings config.Settings
 	accounts map[config.CosmosConnection]*cosmos.Account
 
@@ -264,26 +260,18 @@ func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) 
 		}
 	}
 	store, err := open(s.BoltPath)
-	switch {
-	case readOnly && errors.Is(err, boltstore.ErrInUse):
-		return c.running(err)
-	case err != nil:
+	if readOnly && errors.Is(err, boltstore.ErrInUse) {
+		api, wrong := NewAPI("http://"+c.settings.Listen, c.settings.APIKey.Reveal())
+		if wrong != nil {
+			return nil, fmt.Errorf("%w; nor does FEEDSCALE_LISTEN, %s, say where it can be asked", err, c.settings.Listen)
+		}
+		api.inUse = err
+		return api, nil
+	}
+	if err != nil {
 		return nil, err // not a *boltstore.Store that is nil
 	}
 	return store, nil
-}
-
-// running asks the process of these settings, which has the state file open.
-func (c *Connections) running(inUse error) (state.Store, error) {
-	api, err := NewAPI("http://"+c.settings.Listen, c.settings.APIKey.Reveal())
-	if err != nil {
-		return nil, fmt.Errorf("%w; nor does FEEDSCALE_LISTEN, %s, say where it can be asked", inUse, c.settings.Listen)
-	}
-	if c.Asking != nil {
-		c.Asking(api.Address())
-	}
-	api.inUse = inUse
-	return api, nil
 }
 
 // Table returns the store of a state table.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/feedscale/feedscale/docs"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
@@ -22,26 +24,8 @@ func (f *Flags) Settings(names ...string) {
 	f.Annotations = map[string]string{environment: strings.Join(names, " ")}
 }
 
-// settingMeanings has a line of help for each setting, in the order of the help. docs/configure.md
-// describes them in full.
-var settingMeanings = [][2]string{
-	{"FEEDSCALE_CONFIG", "the processors file, unless --config names it; processors.yaml by default"},
-	{"FEEDSCALE_PROCESSORS", "the content of the processors file; it wins over the file"},
-	{"FEEDSCALE_STATE", "where states are stored: bolt:PATH, table:SETTING/TABLE, or the https address of a table"},
-	{"FEEDSCALE_EVENTS", "where decisions go: stdout: or servicebus:SETTING/QUEUE"},
-	{"FEEDSCALE_TIMER_SCHEDULE", "when to poll, as NCRONTAB; */15 * * * * * by default"},
-	{"FEEDSCALE_LISTEN", "host:port of HTTP; 127.0.0.1:7071 by default"},
-	{"FEEDSCALE_HEALTH_LISTEN", "host:port of /healthz alone, for probes"},
-	{"FEEDSCALE_SCALER_LISTEN", "host:port of KEDA's external scaler"},
-	{"FEEDSCALE_URL", "the address of a running feedscale, unless --url names it"},
-	{"FEEDSCALE_API_KEY", "the key of the HTTP API: callers send it; beyond loopback feedscale requires it"},
-	{"FEEDSCALE_WEBHOOK_SECRET", "the secret that signs the webhook's requests"},
-	{"FEEDSCALE_RU_BUDGET", "request units a second that polls may use"},
-	{"FEEDSCALE_TICK_TIMEOUT", "deadline of one tick; 60s by default"},
-	{"FEEDSCALE_LOG_LEVEL", "debug, info, warn or error"},
-	{"NO_COLOR", "any value switches colors off"},
-	{"COLUMNS", "the width of the output, in characters, without a terminal"},
-}
+// setting finds the name, the default, what is allowed and the meaning of each setting in docs/configure.md.
+var setting = regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|(?: (.+))? \\| (.+) \\| (.+) \\|$")
 
 // helpWidth is the greatest length of a line of help, in characters.
 const helpWidth = 100
@@ -64,9 +48,9 @@ func writeHelp(w io.Writer, c *cobra.Command, style console.Style) {
 	b.WriteString("\nflags:\n" + c.Flags().FlagUsagesWrapped(width))
 	if names := strings.Fields(c.Annotations[environment]); len(names) > 0 {
 		b.WriteString("\nenvironment:\n")
-		for _, setting := range settingMeanings {
-			if slices.Contains(names, setting[0]) {
-				b.WriteString(console.Wrap(fmt.Sprintf("  %-24s  %s", setting[0], setting[1]), strings.Repeat(" ", 28), width) + "\n")
+		for _, row := range setting.FindAllStringSubmatch(docs.Configure, -1) {
+			if slices.Contains(names, row[1]) {
+				b.WriteString(console.Wrap(docs.Plain(fmt.Sprintf("  %-24s  %s (%s; default %s)", row[1], row[4], row[3], cmp.Or(row[2], "none"))), strings.Repeat(" ", 28), width) + "\n")
 			}
 		}
 	}

@@ -1,14 +1,11 @@
 package program
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
 )
@@ -54,25 +51,4 @@ func (h hostLines) Write(line []byte) (int, error) {
 		return 0, err
 	}
 	return len(line), nil
-}
-
-// Sentences writes the lines of a JSON log as sentences for a person. A line is left out if its
-// error was said already.
-type Sentences struct {
-	To   io.Writer
-	Said string
-}
-
-// Write writes one line.
-func (s Sentences) Write(line []byte) (int, error) {
-	var note struct{ Msg, Processor, Error, Next string }
-	_ = json.Unmarshal(line, &note) // values other than text are left out
-	more := cmp.Or(note.Error, note.Next)
-	if more != "" && strings.Contains(s.Said, more) {
-		return len(line), nil
-	}
-	texts := []string{"feedscale", note.Processor, note.Msg, more}
-	texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" })
-	_, err := fmt.Fprintln(s.To, strings.Join(texts, ": "))
-	return len(line), err
 }

@@ -52,11 +52,10 @@ func NewScreen(env Env, plain bool) *Screen {
 	return &Screen{Live: terminal && !plain, env: env, provisioned: make(map[string]int)}
 }
 
-// Log logs to Stderr. If that is the terminal of the picture, each line becomes a sentence above
-// the picture.
+// Log logs to Stderr. If that is the terminal of the picture, its lines are text above the picture.
 func (s *Screen) Log(level slog.Level) *slog.Logger {
 	if s.Live && s.env.Person() {
-		return NewLog(Sentences{To: s}, level)
+		return slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: level}))
 	}
 	return NewLog(s.env.Stderr, level)
 }
