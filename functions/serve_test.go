@@ -439,3 +439,40 @@ func TestADisabledTimerIsSaidByItsSetting(t *testing.T) {
 		})
 	})
 }
+
+func TestATimerInLocalTimeIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	const warning = "the host's timer follows local time, while the schedules of processors are in UTC"
+	for _, c := range []struct {
+		rule, setting, zone string
+		warned              bool
+	}{
+		{"of .NET", "TZ", "Europe/Berlin", true},
+		{"of Azure", "WEBSITE_TIME_ZONE", "America/New_York", true},
+		{"UTC is what is meant", "TZ", "UTC", false},
+		{"in its other name, too", "WEBSITE_TIME_ZONE", "Etc/UTC", false},
+		{"nothing is UTC", "TZ", "", false},
+		{"as GMT is", "TZ", "GMT", false},
+		{"and Zulu", "WEBSITE_TIME_ZONE", "Zulu", false},
+		{"and POSIX' form of it", "TZ", "UTC0", false},
+		{"London is so in winter only", "TZ", "Europe/London", true},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			settings := w.settings()
+			settings[c.setting] = c.zone
+			h := w.host(settings)
+			if !c.warned {
+				await(t, h, "listening")
+				if said := find(handlerLines(t, h), warning); len(said) > 0 {
+					t.Errorf("it said %v", said)
+				}
+				return
+			}
+			if said := await(t, h, warning); len(said) != 1 || said[0].Level != functionshost.Warning || said[0].fields["setting"] != c.setting || said[0].fields["zone"] != c.zone {
+				t.Errorf("it said %v", said)
+			}
+		})
+	}
+}

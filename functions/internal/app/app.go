@@ -48,6 +48,10 @@ type Options struct {
 	// header on that its own caller sent.
 	BehindHost bool
 
+	// Asking is called with the address of the process to ask, if another process has the state file
+	// open. That is possible only with ReadOnly.
+	Asking func(address string)
+
 	// Controls answers what the page's controls ask for, at dashboard.RouteControls and below; nil if the world is
 	// not this program's to change.
 	Controls http.Handler
@@ -71,6 +75,7 @@ type App struct {
 // New wires a configuration. No request is made yet; only a bolt file is opened.
 func New(c config.Config, o Options) (*App, error) {
 	connections := connect.New(c.Settings)
+	connections.Asking = o.Asking
 	store, err := connections.Store(c.Settings.State, o.ReadOnly)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/connect"
@@ -116,12 +117,20 @@ func readSettings(env program.Env) (config.Settings, error) {
 
 // options are those of an app in this process.
 func options(env program.Env, log *slog.Logger, events io.Writer) app.Options {
-	return app.Options{Log: log, EventLines: events, Version: env.Version, Now: env.Now}
+	return app.Options{Log: log, EventLines: events, Version: env.Version, Now: env.Now, Asking: asking(env)}
+}
+
+// asking tells a person which process is asked because it has the state file open.
+func asking(env program.Env) func(address string) {
+	return func(address string) {
+		env.Say("another process has the state file open, and is asked at " + address)
+	}
 }
 
 // source is what a command reads: the API of a running feedscale, or the state.
 type source struct {
-	url, file string // flags
+	url, file string    // flags
+	asked     sync.Once // a process in place of the state file
 }
 
 func (s *source) flags(f *program.Flags, env program.Env) {
@@ -158,7 +167,9 @@ func (s *source) store(env program.Env) (config.Settings, state.Store, error) {
 		}
 		return settings, api, err
 	}
-	store, err := connect.New(settings).Store(settings.State, true)
+	connections := connect.New(settings)
+	connections.Asking = func(address string) { s.asked.Do(func() { asking(env)(address) }) }
+	store, err := connections.Store(settings.State, true)
 	return settings, store, err
 }
 

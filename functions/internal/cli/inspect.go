@@ -15,7 +15,7 @@ import (
 // Inspect prints which documents are the first that a partition has not processed. It writes nothing.
 func Inspect(env program.Env, f *program.Flags) {
 	f.Use, f.Short, f.GroupID = "inspect NAME PARTITION", "name the first documents that a partition has not processed", program.GroupLook
-	f.Example = "feedscale inspect orders 3\nfeedscale inspect orders 05C1DF --count 5\nfeedscale inspect orders -- -05C1DF   # a token that begins with -\nfeedscale inspect orders 3 --document --output json | jq '.documents[].document'"
+	f.Example = "feedscale inspect orders 3\nfeedscale inspect orders 05C1DF --count 5\nfeedscale inspect orders 3 --document --output json | jq '.documents[].document'"
 	f.Settings("FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS")
 	var file, output string
 	count := 1

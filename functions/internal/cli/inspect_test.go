@@ -147,11 +147,11 @@ func TestInspectReadsOnlyTheKeysOfALease(t *testing.T) {
 	}
 	low, high := leasefake.Range{Max: "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"}, leasefake.Range{Min: "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", Max: "FF"}
 	s.Put(testworld.Leases, s.leases.DotNetEPK(low, renewed(0)), s.leases.DotNetEPK(high, renewed(0)))
-	first, second := s.inspect(t, "--count", "100", "--", "-1FF"), s.inspect(t, high.Token(), "--count", "100")
+	first, second := s.inspect(t, "-1FF", "--count", "100"), s.inspect(t, high.Token(), "--count", "100")
 	if a, b := len(first.Documents), len(second.Documents); a == 0 || b == 0 || a+b != 16 {
 		t.Errorf("%d and %d documents, want all 16 once", a, b)
 	}
-	if cut := s.inspect(t, "--", low.Token()[:9]+"…"); first.Lease != low.Token() || cut.Lease != low.Token() {
+	if cut := s.inspect(t, low.Token()[:9]+"…"); first.Lease != low.Token() || cut.Lease != low.Token() {
 		t.Errorf("the lease is %s, or %s as a narrow terminal has it", first.Lease, cut.Lease)
 	}
 	s.Put(testworld.Leases, map[string]any{"id": s.leases.DotNetPrefix() + "..7", "LeaseToken": "7", "ContinuationToken": 5})

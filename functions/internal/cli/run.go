@@ -68,8 +68,10 @@ func (r *runner) run(ctx context.Context) error {
 		level = slog.LevelWarn
 	}
 	r.log = r.screen.Log(level)
+	hangup := make(chan os.Signal, 1)
 	if !r.env.Person() { // a terminal sends SIGHUP when it closes, to end its processes
-		signal.Ignore(syscall.SIGHUP) // a service manager sends it to have files read, which is done all the time
+		signal.Notify(hangup, syscall.SIGHUP)
+		defer signal.Stop(hangup)
 	}
 	r.seen = look(c.Source)   // FEEDSCALE_PROCESSORS is no file, and never changes
 	var before *config.Config // one that worked, while c was not tried yet
@@ -78,7 +80,7 @@ func (r *runner) run(ctx context.Context) error {
 		var next *config.Config
 		var watching sync.WaitGroup
 		watching.Go(func() {
-			next = r.changed(serving, c.Source)
+			next = r.changed(serving, c.Source, hangup)
 			end()
 		})
 		err := r.serve(serving, &c)
@@ -157,20 +159,23 @@ func (r *runner) show(s config.Settings) {
 	})
 }
 
-// changed waits for a change of the file, and returns the new configuration; nil when ctx ends. It
-// logs a file with mistakes once, and waits on.
-func (r *runner) changed(ctx context.Context, file string) *config.Config {
+// changed waits for a change of the file, or SIGHUP, and returns the new configuration; nil when
+// ctx ends. It logs a file with mistakes once, and waits on.
+func (r *runner) changed(ctx context.Context, file string, hangup <-chan os.Signal) *config.Config {
 	for before := r.seen; ; {
+		asked := false
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-hangup:
+			asked = true
 		case <-time.After(reloadCheck):
 		}
 		now := look(file)
 		// A file is read after it stayed the same between two looks: before, it may not be whole.
 		settled := now == before
 		before = now
-		if !settled || now == r.seen {
+		if !asked && (!settled || now == r.seen) {
 			continue
 		}
 		r.seen = now

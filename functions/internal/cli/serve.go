@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -77,6 +78,12 @@ func underHost(env program.Env, log *slog.Logger) (never string) {
 	if never != "" {
 		log.Error("nothing is polled", "next", never)
 	}
+	for _, name := range []string{"WEBSITE_TIME_ZONE", "TZ"} {
+		if zone := env.Getenv(name); zone != "" && !utc.MatchString(zone) {
+			log.Warn("the host's timer follows local time, while the schedules of processors are in UTC", "setting", name, "zone", zone, "next", "remove the setting, or mind the difference in FEEDSCALE_TIMER_SCHEDULE")
+			break
+		}
+	}
 	return never
 }
 
@@ -92,6 +99,9 @@ func disabledBy(env program.Env, function string) string {
 	}
 	return ""
 }
+
+// utc matches the names of UTC. POSIX writes an offset after the name, as in UTC0.
+var utc = regexp.MustCompile(`(?i)^:?(Etc/)?(UTC|UCT|GMT|Zulu|Universal|Greenwich)[-+:0]*$`)
 
 // errParentGone is why serve ends without a signal.
 var errParentGone = errors.New("the Functions host that started it is gone")

@@ -78,6 +78,14 @@ func (s *simulation) addFlags() {
 	f.Text(&s.policy, "policy", "name", "default, keda, or one of --policies (default all of --policies, or else default)")
 	f.BoolVar(&s.compare, "compare", false, "compare default, keda and all of --policies with the best fixed count")
 	f.Output(&s.output, "table", "json")
+
+	const inLaboratory = "it is in the laboratory of the sources, make policies (https://github.com/feedscale/feedscale/blob/main/docs/tune.md)"
+	f.Removed(inLaboratory, "matrix", "skew", "acting", "delay", "failed-polls", "rebalance", "poll-delay",
+		"batch", "batch-time", "ru-per-change", "ru-limit")
+	f.Removed("a table always has its charts, --output json has none", "chart")
+	f.Removed("the objectives are a lag of 1000 and an age of 60s; for others --output json has the series",
+		"lag-objective", "age-objective")
+	f.Lookup("matrix").NoOptDefVal, f.Lookup("chart").NoOptDefVal = "true", "true"
 }
 
 func (s *simulation) run(ctx context.Context) error {

@@ -203,7 +203,12 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 			`--policy is "kedda"; allowed are default, keda, and the names in --policies`,
 			"--since is for --trace history:PROCESSOR; leave it out with another trace",
 		}},
-		{"a flag of earlier releases", []string{"--matrix"}, []string{"there is no flag --matrix", "'feedscale simulate --help' lists the flags"}},
+		{"flags of earlier releases", []string{"--matrix", "--chart=false", "--skew", "1", "--acting", "keda", "--delay", "5s", "--failed-polls", "0.1", "--rebalance", "1s", "--poll-delay", "5s", "--batch", "10", "--batch-time", "1s", "--ru-per-change", "1", "--ru-limit", "400", "--lag-objective", "5", "--age-objective", "1m"}, []string{
+			"--matrix is removed: it is in the laboratory of the sources, make policies", "--chart is removed: a table always has its charts",
+			"--skew is removed", "--acting is removed", "--delay is removed", "--failed-polls is removed", "--rebalance is removed",
+			"--poll-delay is removed", "--batch is removed", "--batch-time is removed", "--ru-per-change is removed", "--ru-limit is removed",
+			"--lag-objective is removed: the objectives are a lag of 1000 and an age of 60s", "--age-objective is removed",
+		}},
 		{"a name of a policy that its file has not", []string{"--policies", policies, "--policy", "brisk"}, []string{`--policy is "brisk"; allowed are default, keda, catch-up, fresh`}},
 		{"two ways to choose policies", []string{"--policy", "keda", "--compare"}, []string{"--policy and --compare are given; allowed is one of them"}},
 		{"policies, each at its place", []string{"--policies", "testdata/simulate/mistaken.yaml"}, []string{

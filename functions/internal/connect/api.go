@@ -51,6 +51,9 @@ func NewAPI(address, key string) (*API, error) {
 	return &API{base: base, key: config.NewSecret(key), client: client}, nil
 }
 
+// Address is where it asks.
+func (a *API) Address() string { return a.base.String() }
+
 // Changed returns nil: the API does not tell.
 func (a *API) Changed(string) <-chan struct{} { return nil }
 

@@ -48,11 +48,13 @@ func TestTheHistoryInAFileThatIsOpenComesFromWhoHasItOpen(t *testing.T) {
 				fmt.Fprint(w, c.answer)
 			}))
 			t.Cleanup(process.Close)
+			var asked string
 			var samples []state.Sample
 			var err error
 			quickest := time.Hour // of three: the machine may be busy
 			for range 3 {
 				connections := New(config.Settings{State: config.State{BoltPath: path}, Listen: strings.TrimPrefix(process.URL, "http://"), APIKey: config.NewSecret("k-1")})
+				connections.Asking = func(address string) { asked = address }
 				began := time.Now()
 				store, openErr := connections.Store(connections.settings.State, true)
 				testworld.Must(t, openErr)
@@ -61,6 +63,9 @@ func TestTheHistoryInAFileThatIsOpenComesFromWhoHasItOpen(t *testing.T) {
 			}
 			if quickest > 900*time.Millisecond {
 				t.Errorf("it waited %s for the lock before it asked", quickest)
+			}
+			if asked != process.URL {
+				t.Errorf("it was said that %q is asked", asked)
 			}
 			if c.says == "" {
 				if err != nil || len(samples) != 1 || *samples[0].Lag != 7 {

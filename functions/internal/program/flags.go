@@ -102,6 +102,18 @@ func (f *Flags) Text(at *string, name, kind, usage string) {
 	})
 }
 
+// Removed adds hidden flags of an earlier release. Their mistake says what replaces them. A flag
+// that took no value needs a NoOptDefVal.
+func (f *Flags) Removed(instead string, names ...string) {
+	for _, name := range names {
+		f.Add(name, "", "", "", func() string { return "" }, func(string) string {
+			f.Mistake(true, "--%s is removed: %s", name, instead)
+			return ""
+		})
+		f.Lookup(name).Hidden = true
+	}
+}
+
 // Add adds a flag. Help calls its value kind, and shows what shown returns as the default. set
 // takes a value and returns ""; it refuses one by returning what is allowed.
 func (f *Flags) Add(name, short, kind, usage string, shown func() string, set func(text string) (allowed string)) {

@@ -14,7 +14,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -86,7 +88,7 @@ func Main(ctx context.Context, env Env, commands []Command, elsewhere string) in
 		args = []string{"serve"}
 	}
 	root := newRoot(env, commands, elsewhere)
-	root.SetArgs(args)
+	root.SetArgs(tokenLast(args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return StatusOK
@@ -104,6 +106,18 @@ func Main(ctx context.Context, env Env, commands []Command, elsewhere string) in
 		}
 	}
 	return failure.Status
+}
+
+// minusToken is the beginning of an EPK lease's token whose range has no lower bound.
+var minusToken = regexp.MustCompile(`^-[0-9A-F]+…?$`)
+
+// tokenLast puts such a token after the flags, of which it is none.
+func tokenLast(args []string) []string {
+	at := slices.IndexFunc(args, minusToken.MatchString)
+	if at < 1 || args[0] != "inspect" || args[at-1] == "--count" || slices.Contains(args, "--") {
+		return args
+	}
+	return slices.Concat(args[:at], args[at+1:], []string{"--", args[at]})
 }
 
 // The groups of commands in the help, in its order.
