@@ -19,7 +19,7 @@ type load struct {
 	moved   int64    // LSNs that the position moved since then
 	backlog float64  // LSNs that are older than an owner that keeps up would leave them
 	waited  bool     // its oldest change is older than that
-	late    bool     // and older than a batch explains that may have begun since the last poll
+	late    bool     // and older by an interval of polls, to which batches are measured
 }
 
 // loads measures each partition and updates the means of arrivals. It also returns LSNs that
@@ -107,8 +107,8 @@ func (l *load) read(now time.Time) {
 // capacity returns how many LSNs per second a replica can process. An owner that is behind works at
 // its full rate. Otherwise its rate is a lower bound.
 //
-// How long a batch takes is known to an interval of polls. So a window counts in full only if at its end a
-// change is too old for a batch of that much more.
+// How long a batch takes is known to an interval of polls. So a window counts in full only if, at its end, a
+// change is older by that much.
 func (in Input) capacity(m *Memory, loads []load) float64 {
 	polled := make(map[string]Owner) // each owner's work since the last poll
 	late, done, working := make(map[string]bool), 0.0, 0.0
