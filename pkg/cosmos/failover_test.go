@@ -85,7 +85,8 @@ func TestEveryRequestFailsOverFromAWriteRegionThatIsOutOfOrder(t *testing.T) {
 					w := azure(t)
 					a := clientOf(t, w, cosmos.Options{Region: c.region})
 					if c.before {
-						testworld.Must(t, a.ProbeAccount(t.Context()))
+						_, err := a.ProbeAccount(t.Context())
+						testworld.Must(t, err)
 						_, _, err := a.Describe(t.Context(), orders) // which reads the account's regions
 						testworld.Must(t, err)
 					}

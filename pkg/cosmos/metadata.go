@@ -152,8 +152,11 @@ func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, U
 	return nil, t.Usage, fmt.Errorf("account %s: the list of the partition key ranges of %s has no end", a.host, c)
 }
 
-// ProbeAccount reads the account's description, which the SDKs read before anything else.
-func (a *Account) ProbeAccount(ctx context.Context) error {
-	_, err := a.getJSON(ctx, &call{}, "/", http.Header{}, &struct{}{})
-	return err
+// ProbeAccount reads the account's description, which the SDKs read before anything else. If the account is not in
+// the Region of its Options, missing says so, and where it is.
+func (a *Account) ProbeAccount(ctx context.Context) (missing string, err error) {
+	_, err = a.getJSON(ctx, &call{}, "/", http.Header{}, &struct{}{})
+	a.router.mu.Lock()
+	defer a.router.mu.Unlock()
+	return a.router.missing, err
 }

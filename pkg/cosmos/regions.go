@@ -110,14 +110,6 @@ func (t *router) learn(description []byte, now time.Time) {
 	t.writes = writable[0].endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
 }
 
-// MissingRegion says that the account is not in the Region of its Options, and where it is; "" if it is there, or
-// if that is not known.
-func (a *Account) MissingRegion() string {
-	a.router.mu.Lock()
-	defer a.router.mu.Unlock()
-	return a.router.missing
-}
-
 // azureDomain finds the domain of Azure's own endpoints, in every cloud.
 var azureDomain = regexp.MustCompile(`(?i)\.((documents|cosmos)\.azure\.[a-z]+)$`)
 

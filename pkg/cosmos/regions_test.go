@@ -161,11 +161,9 @@ func TestARegionThatTheAccountDoesNotHaveIsTold(t *testing.T) {
 	} {
 		a, err := cosmos.NewAccount(cosmos.Options{Endpoint: server.Endpoint(), Setting: "COSMOS", Key: cosmosfake.WellKnownKey, Concurrency: 1, Region: region})
 		testworld.Must(t, err)
-		if told := a.MissingRegion(); told != "" {
-			t.Errorf("%s: %s, before the account has said where it is", region, told)
-		}
-		testworld.Must(t, a.ProbeAccount(t.Context()))
-		if got := a.MissingRegion(); got != want {
+		got, err := a.ProbeAccount(t.Context())
+		testworld.Must(t, err)
+		if got != want {
 			t.Errorf("%s: %q, want %q", region, got, want)
 		}
 	}

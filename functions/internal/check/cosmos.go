@@ -41,8 +41,8 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 		credential, scope := account.Identity()
 		connection.who = c.signIn(connection, connect.NewAccess(by.Setting, by.UsesIdentity(), by.Identity), credential, scope)
 		connection.try("read metadata", func(ctx context.Context) finding {
-			err := account.ProbeAccount(ctx)
-			if missing := account.MissingRegion(); err == nil && missing != "" {
+			missing, err := account.ProbeAccount(ctx)
+			if err == nil && missing != "" {
 				return doubtful("set FEEDSCALE_REGION to the nearest of these", "%s", missing)
 			}
 			return holds(err, *connection.who, "the account's metadata can be read")

@@ -152,7 +152,8 @@ func TestPriorityAndThroughputBucketAreAskedForWithEveryRead(t *testing.T) {
 			})
 			a, err := New(c.settings).Account(account("COSMOS", server.Endpoint(), cosmosfake.WellKnownKey, config.Identity{}))
 			testworld.Must(t, err)
-			testworld.Must(t, a.ProbeAccount(t.Context()))
+			_, err = a.ProbeAccount(t.Context())
+			testworld.Must(t, err)
 			if seen.Load() == 0 {
 				t.Error("nothing was read")
 			}
