@@ -87,7 +87,7 @@ func TestEveryRequestFailsOverFromAWriteRegionThatIsOutOfOrder(t *testing.T) {
 					if c.before {
 						_, err := a.ProbeAccount(t.Context())
 						testworld.Must(t, err)
-						_, _, err := a.Describe(t.Context(), orders) // which reads the account's regions
+						_, _, err = a.Describe(t.Context(), orders) // which reads the account's regions
 						testworld.Must(t, err)
 					}
 					testworld.Must(t, w.Account.SetRegion(writeRegion, state))

@@ -36,7 +36,7 @@ func readFeed(ctx context.Context, a *cosmos.Account, c cosmos.Container) error 
 // probes are all there are, by the kind of request that each one is about.
 func probes(a *cosmos.Account) map[cosmosfake.Kind]func(context.Context) error {
 	return map[cosmosfake.Kind]func(context.Context) error{
-		cosmosfake.ReadAccount: a.ProbeAccount,
+		cosmosfake.ReadAccount: func(ctx context.Context) error { _, err := a.ProbeAccount(ctx); return err },
 		cosmosfake.ReadDatabase: func(ctx context.Context) error {
 			return describe(ctx, a, cosmos.Container{Database: orders.Database})
 		},

@@ -42,7 +42,7 @@ func TestARefusalHasTheServicesOwnWordsAndThenWhatTheyMean(t *testing.T) {
 			t.Parallel()
 			server := start(t, cosmosfake.Options{})
 			a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
-			_, err = a.ProbeAccount(t.Context())
+			_, err := a.ProbeAccount(t.Context())
 			testworld.Must(t, err)
 			server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer { return &c.answer })
 			for i, err := range everything(t.Context(), a) {

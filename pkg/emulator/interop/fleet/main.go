@@ -234,7 +234,7 @@ func (f *fleet) first() error {
 			return err
 		}
 	}
-	return errors.New("Java's host handled nothing")
+	return errors.New("the host of Java handled nothing")
 }
 
 // settle waits until every change was handled, and checks the promises.
