@@ -57,11 +57,15 @@ func (w whole) Do(request *policy.Request) (*http.Response, error) {
 		return response, nil
 	}
 	body, err := runtime.Payload(response)
+	var items []gjson.Result
 	if err == nil {
-		c.items, err = itemsOf(r.URL.EscapedPath(), body)
+		items, err = itemsOf(r.URL.EscapedPath(), body)
 	}
 	if err != nil {
 		return nil, oddError(err.Error())
+	}
+	if strings.Trim(r.URL.Path, "/") != "" { // azcosmos reads the account's description beside the call
+		c.items = items
 	}
 	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/docs") { // azcosmos would decode and encode each again
 		response.Body = http.NoBody
