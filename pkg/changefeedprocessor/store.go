@@ -66,7 +66,7 @@ func (s *leases) write(ctx context.Context, key, id string, document []byte, tag
 	return string(response.ETag), nil
 }
 
-// known is the error that an answer stands for.
+// known returns the error by which callers decide, or else the given one in brief.
 func known(err error) error {
 	switch status, sub := statusOf(err); {
 	case status == http.StatusNotFound && sub != 1002 && sub != 1003: // 1002: no such session yet; 1003: no such container

@@ -14,7 +14,8 @@ import (
 )
 
 // ErrMissing is what errors.Is finds in the error of a container that does not exist, or whose database does
-// not: of a lease container no processor has run yet. A container without throughput has it, too.
+// not. If that is a lease container, no processor has run yet. The error of a container that has no throughput
+// of its own wraps it, too.
 var ErrMissing = errors.New("the container does not exist")
 
 const (

@@ -30,8 +30,8 @@ func (p Processor) follows(s *state.State) Schedule {
 // the last poll are rounded: slack on one of the two would poll a slot twice.
 func nearestSecond(t time.Time) time.Time { return t.Round(time.Second) }
 
-// due reports whether a tick that starts now polls the processor. A last poll in the future was told by a
-// clock that was ahead, and stands for no slot: the processor is due.
+// due reports whether a tick that starts now polls the processor. If its last poll is in the future, a clock
+// was ahead then, and the processor is due.
 func (p Processor) due(s *state.State, now time.Time) bool {
 	schedule := p.follows(s)
 	if schedule == nil || s.AttemptedAt.IsZero() {

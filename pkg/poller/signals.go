@@ -41,11 +41,13 @@ type knownSignals struct {
 // signalTurn keeps the signal queues in one tick; a nil one keeps none.
 type signalTurn struct {
 	*tick
-	slots      slots
-	namespace  string        // where the queues are; "" = there can be none
-	queues     []string      // that are configured
-	begun      chan struct{} // closed once the next field is known; not a sync.Once, since simulated time stands still while one is waited for
-	remembered bool          // the store has the configured queues
+	slots     slots
+	namespace string   // where the queues are; "" = there can be none
+	queues    []string // that are configured
+	// begun is closed once remembered is known. It is no sync.Once, since a simulated clock stands still while a
+	// mutex is waited for.
+	begun      chan struct{}
+	remembered bool // the store has the configured queues
 }
 
 // beginSignals puts every configured signal queue into the store before a message is sent to it, so

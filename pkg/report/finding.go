@@ -278,7 +278,7 @@ func (f *finder) coverage() {
 		"%s: the range was split or merged, and the hosts have not created the new leases yet", changefeed.ListPartitions(splitting.Partitions))
 }
 
-// owners finds leases that nobody owns, and positions that their owners alone know.
+// owners finds leases without an owner, and partitions without a checkpoint.
 func (f *finder) owners() {
 	unclaimed, asked := with(f.Lag, changefeed.StatusUnclaimed), "replicas"
 	if f.Decision != nil {

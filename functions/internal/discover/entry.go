@@ -60,7 +60,7 @@ func (s survey) propose(r *Processor, o origin) {
 		note("the ids are none that an SDK is known to write")
 		return
 	case len(o.readings) > 1:
-		note("names with '_' in them do not tell the database from the container, nor does account %s: write an entry with those that %s stands for", host, o.monitored())
+		note("the names have '_' in them, so the ids do not say where the database's name ends, and account %s does not tell either: write an entry with the names that %s stands for", host, o.monitored())
 		return
 	case o.container == cosmos.Container{}:
 		note("account %s has no container %s: it was deleted or created anew, and these leases are left over", host, o.monitored())
