@@ -24,6 +24,7 @@ type breaker struct {
 	failures int            // calls in a row without an answer
 	since    time.Time      // when the first of them failed
 	probed   time.Time      // when a call was let through last that finds out whether there are answers again
+	settled  chan struct{}  // closed when that call has ended; nil while none is in flight
 	looks    map[string]int // by partition: reads in a row without an answer; "" = what is no read of a partition
 
 	// What the slots know of the container.
@@ -81,7 +82,7 @@ func (h *health) Do(r *http.Request) (*http.Response, error) {
 		ctx, c.cancel = context.WithDeadline(ctx, end)
 		r = r.WithContext(ctx)
 	}
-	if err := h.enter(c); err != nil {
+	if err := h.enter(ctx, c); err != nil {
 		c.end()
 		return nil, err
 	}
@@ -104,27 +105,40 @@ func (h *health) Do(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// enter lets a call through, or fails with an openError. If a breaker is open, one call in probeEvery finds out
-// whether there are answers again. A partition that answered last is asked all the same: some that do not answer
-// keep no other one from being read.
-func (h *health) enter(c *call) error {
+// enter lets a call through, or fails with an openError. If a breaker is open, one call finds out whether
+// there are answers again, and calls that come meanwhile wait for what it finds. A partition that answered
+// last is asked all the same: some that do not answer keep no other one from being read.
+func (h *health) enter(ctx context.Context, c *call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	account, own := h.of(Container{}), h.of(c.about.Container)
-	b, free, name := account, false, "it"
-	if !account.isOpen() {
-		name = c.about.named()
-		b, free = own, !own.isOpen() || own != account && own.looks[c.part] == 0
+	for c.breaker, c.finds = own, nil; ; {
+		b, free, name := account, false, "it"
+		if !account.isOpen() {
+			name = c.about.named()
+			b, free = own, !own.isOpen() || own != account && own.looks[c.part] == 0
+		}
+		if at := time.Now(); !free && b.settled == nil && at.Sub(b.probed) >= probeEvery {
+			b.probed, b.settled, c.finds = at, make(chan struct{}), b
+		}
+		if free || c.finds != nil {
+			c.look = own.look(c)
+			return nil
+		}
+		settled := b.settled
+		if settled != nil {
+			h.mu.Unlock()
+			select {
+			case <-settled:
+			case <-ctx.Done():
+			}
+			h.mu.Lock()
+		}
+		if settled == nil || ctx.Err() != nil {
+			return openError(fmt.Sprintf("%s has not answered %d calls in a row since %s, and is asked once every %s until it does (the circuit breaker is open)",
+				name, b.failures, b.since.UTC().Format(time.RFC3339), probeEvery))
+		}
 	}
-	c.breaker, c.probes = own, !free && time.Since(b.probed) >= probeEvery
-	if c.probes {
-		b.probed = time.Now()
-	} else if !free {
-		return openError(fmt.Sprintf("%s has not answered %d calls in a row since %s, and is asked once every %s until it does (the circuit breaker is open)",
-			name, b.failures, b.since.UTC().Format(time.RFC3339), probeEvery))
-	}
-	c.look = own.look(c)
-	return nil
 }
 
 // look returns the most that each try of a call may take; 0 = no limit of its own. A partition that did not
@@ -134,8 +148,8 @@ func (b *breaker) look(c *call) time.Duration {
 	switch full := c.part != "" && n > 1 && (n+int(c.part[len(c.part)-1]))%fullLookEvery == 0; {
 	case c.feed && n > 0 && !full:
 		return shortLook
-	case c.probes:
-		return failoverTimeout // it is soon known whether there are answers
+	case c.finds != nil:
+		return failoverTimeout // the others wait for what this call finds
 	}
 	return 0
 }
@@ -168,6 +182,10 @@ func (h *health) leave(c *call, o outcome, response bool, err error) {
 		account.note(reply)
 	case isUnreachable(err):
 		account.note(o)
+	}
+	if b := c.finds; b != nil {
+		close(b.settled)
+		b.settled = nil
 	}
 }
 

@@ -68,6 +68,45 @@ func askedOnceInAWhile(t *testing.T) {
 	}
 }
 
+func TestWhoComesWhileAnOpenBreakerIsTriedWaitsForWhatItFinds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, waitsForWhatItFinds)
+}
+
+func waitsForWhatItFinds(t *testing.T) {
+	w := azure(t)
+	server := w.Account
+	release := make(chan struct{})
+	var fail atomic.Bool
+	fail.Store(true)
+	server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
+		if fail.Load() {
+			return &cosmosfake.Answer{Status: 503}
+		}
+		<-release
+		return nil
+	})
+	a := clientOf(t, w, cosmos.Options{Concurrency: 16})
+	for range 6 {
+		_, _, _ = a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"})
+	}
+	fail.Store(false)
+	time.Sleep(5 * time.Second)
+	errs := make(chan error, 10)
+	for range 10 {
+		go func() {
+			_, _, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"})
+			errs <- err
+		}()
+	}
+	close(release)
+	for range 10 {
+		if err := <-errs; err != nil {
+			t.Errorf("the account answers: %v", err)
+		}
+	}
+}
+
 // TestAnAccountThatHangsOpensTheBreaker has calls that end with the tick and not with an answer.
 func TestAnAccountThatHangsOpensTheBreaker(t *testing.T) {
 	t.Parallel()

@@ -129,7 +129,7 @@ type call struct {
 	hung              bool // a try had no answer for a while
 
 	breaker *breaker      // of the container, or of the account if it is about none
-	probes  bool          // a breaker is open, and this call finds out whether there are answers again
+	finds   *breaker      // the one that is open, and whose state this call finds out; nil if there is none
 	look    time.Duration // the most that a try may take, after which there is no other; 0 = no limit of its own
 	limit   time.Duration // the most that a try may take in the region that is asked; 0 = as long as the caller has
 
