@@ -91,7 +91,7 @@ func TestWhatSDKsWriteIntoLeases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got.Family = changefeed.FamilyAny // TestTheFamilyOfAnEPKLease has it
+			got.Format = "" // TestTheFormatOfALease has it
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
@@ -109,10 +109,10 @@ func TestTheFamilyOfAnEPKLease(t *testing.T) {
 		{".NET writes FeedRange", `{"id":"p..-FF","version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}}}`, changefeed.FamilyDotNet},
 		{"Java writes feedRange", `{"id":"p..-FF","version":1,"LeaseToken":"-FF","feedRange":{"Range":{"min":"","max":"FF"}}}`, changefeed.FamilyJava},
 		{"only Java wraps its position", `{"id":"p..-FF","version":1,"LeaseToken":"-FF","ContinuationToken":"` + state + `"}`, changefeed.FamilyJava},
-		{"of a PK-range lease the id says it", `{"id":"p..0","LeaseToken":"0"}`, changefeed.FamilyAny},
+		{"of a PK-range lease the id says it, which has names", `{"id":"p..0","LeaseToken":"0"}`, changefeed.FamilyJava},
 	} {
-		if got, err := changefeed.ParseLease([]byte(c.document)); err != nil || got.Family != c.want {
-			t.Errorf("%s: %q, %v; want %q", c.rule, got.Family, err, c.want)
+		if got, err := changefeed.ParseLease([]byte(c.document)); err != nil || got.Format.Family() != c.want {
+			t.Errorf("%s: %q, %v; want %q", c.rule, got.Format.Family(), err, c.want)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestWhichDocumentsAreAProcessorsLeases(t *testing.T) {
 				t.Fatal(err)
 			}
 			documents := []changefeed.LeaseDocument{{Lease: changefeed.Lease{ID: c.id, Token: "0"}}}
-			selected, err := changefeed.Sorted(documents).Select(prefixes, changefeed.FamilyAny)
+			selected, err := changefeed.Sorted(documents, time.Now()).Select(prefixes, changefeed.FamilyAny)
 			if got := len(selected) == 1; got != c.own || err != nil {
 				t.Errorf("%s: %v, %v; want %v", c.id, got, err, c.own)
 			}

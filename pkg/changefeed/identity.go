@@ -3,7 +3,6 @@ package changefeed
 import (
 	"encoding/base64"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -29,25 +28,17 @@ type Identity struct {
 	ContainerRID  string // _rid of the monitored container
 }
 
-// Prefix is what the ids of a processor's leases begin with.
-type Prefix struct {
-	Text   string
-	Family Family // that alone writes such ids; FamilyAny if the lease itself says it
-}
-
 // Prefixes returns every prefix that the lease ids of a processor can have: with RIDs (.NET, V2,
 // Java's EPK processor) and with names (Java's PK-range processor), each with the host as given
-// (Java) and in lower case (.NET). The error says that ContainerRID is not the RID of a container.
-func (i Identity) Prefixes() ([]Prefix, error) {
+// (Java) and in lower case (.NET), which come last. The error says that ContainerRID is not the RID of a container.
+func (i Identity) Prefixes() (prefixes []string, _ error) {
 	databaseRID, err := DatabaseRID(i.ContainerRID)
 	if err != nil {
 		return nil, err
 	}
-	var prefixes []Prefix
 	for _, host := range slices.Compact([]string{i.AccountHost, strings.ToLower(i.AccountHost)}) {
 		head := i.ProcessorName + host + "_"
-		prefixes = append(prefixes,
-			Prefix{Text: head + databaseRID + "_" + i.ContainerRID + ".."}, Prefix{Text: head + i.Database + "_" + i.Container + "..", Family: FamilyJava})
+		prefixes = append(prefixes, head+databaseRID+"_"+i.ContainerRID+"..", head+i.Database+"_"+i.Container+"..")
 	}
 	return prefixes, nil
 }
@@ -70,21 +61,19 @@ type PrefixReading struct {
 	Container string
 }
 
-// ridPrefix is a prefix that ends with what is as long as the RIDs of a database, of 4 bytes, and of a
-// container, of 8.
-var ridPrefix = regexp.MustCompile(`(?s)^(.+)_(.{8})_(.{12})$`)
+// ridLength is the length of the RID of a container, of 8 bytes.
+const ridLength = 12
 
 // ReadRIDs reads a prefix that ends with RIDs, as .NET, V2 and Java's EPK processor write it. Names are not
 // mistaken for RIDs, since the container's RID begins with the database's.
 func ReadRIDs(prefix string) (r PrefixReading, ok bool) {
-	m := ridPrefix.FindStringSubmatch(prefix)
-	if m == nil {
+	container := prefix[max(0, len(prefix)-ridLength):]
+	database, err := DatabaseRID(container)
+	head, ok := strings.CutSuffix(prefix, "_"+database+"_"+container)
+	if err != nil || !ok || head == "" {
 		return PrefixReading{}, false
 	}
-	if of, err := DatabaseRID(m[3]); err != nil || of != m[2] {
-		return PrefixReading{}, false
-	}
-	return PrefixReading{Head: m[1], Database: m[2], Container: m[3]}, true
+	return PrefixReading{Head: head, Database: database, Container: container}, true
 }
 
 // ReadNames returns the possible readings of a prefix that ends with names, as Java's PK-range processor

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
@@ -119,8 +120,8 @@ func TestTheFormatOfALease(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			if got, err := changefeed.ParseLease([]byte(c.document)); err != nil || got.Format() != c.want {
-				t.Errorf("got %q, %v; want %q", got.Format(), err, c.want)
+			if got, err := changefeed.ParseLease([]byte(c.document)); err != nil || got.Format != c.want {
+				t.Errorf("got %q, %v; want %q", got.Format, err, c.want)
 			}
 		})
 	}
@@ -154,7 +155,7 @@ func TestInventory(t *testing.T) {
 				documents = append(documents, leaseDocument(document))
 			}
 			var got []string
-			for _, p := range changefeed.Inventory(documents) {
+			for _, p := range changefeed.Sorted(documents, time.Now()).Inventory() {
 				line := p.Prefix + ":"
 				for _, l := range p.Leases {
 					if l.Err != nil {
@@ -176,12 +177,12 @@ func TestAFoundProcessorSumsUpItsLeases(t *testing.T) {
 	lease := func(token, fields string) changefeed.LeaseDocument {
 		return leaseDocument(`{"id":"` + ridPrefix + `..` + token + `","LeaseToken":"` + token + `",` + fields + `}`)
 	}
-	found := changefeed.Inventory([]changefeed.LeaseDocument{
+	found := changefeed.Sorted([]changefeed.LeaseDocument{
 		lease("0", `"Owner":"b"`),
 		lease("1", `"Mode":"Full-Fidelity Feed"`),
 		lease("4", `"ContinuationToken":7,"version":1`),
 		lease("-FF", `"version":1`),
-	})
+	}, time.Now()).Inventory()
 	if len(found) != 1 {
 		t.Fatalf("%d processors", len(found))
 	}

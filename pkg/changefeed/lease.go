@@ -22,8 +22,7 @@ type Lease struct {
 	Range        *Range     // bounds of an EPK lease; nil for a PK-range lease
 	Bounds       *Range     // bounds of the range of a PK-range lease; nil if the lease does not hold them
 	Mode         Mode       // of the change feed that the processor reads
-	V2           bool       // the legacy library alone has written it
-	Family       Family     // of an EPK lease: FamilyJava or FamilyDotNet; FamilyAny for a PK-range lease, whose id says it
+	Format       Format     // says which SDK wrote it
 	Owner        string     // "" if nobody owns it
 	Continuation string     // the checkpoint: ETag of the last page that was processed, as it was sent; "" if there is none yet
 	StartFrom    *StartFrom // where the processor starts, if the lease itself says so (Java's EPK leases); else nil
@@ -92,7 +91,17 @@ func parseLease(document []byte) (Lease, error) {
 	token, ts, continuation := cmp.Or(f.of("LeaseToken").Str, f.of("PartitionId").Str), f.of("_ts").Int(), f.of("ContinuationToken").Str
 	l := Lease{
 		ID: f.of("id").Str, TS: ts, Time: leaseTime(f.of("timestamp").Str, ts), Owner: shown(f.of("Owner").Str), Token: shown(token),
-		V2: f.of("LeaseToken").Str == "" && token != "", Mode: ParseMode(f.of("Mode").Str),
+		Mode: ParseMode(f.of("Mode").Str),
+	}
+	prefix, _ := splitLeaseID(l.ID)
+	_, byRID := ReadRIDs(prefix)
+	switch {
+	case f.of("LeaseToken").Str == "" && token != "":
+		l.Format = FormatV2
+	case byRID:
+		l.Format = FormatDotNetPK
+	default:
+		l.Format = FormatJavaPK
 	}
 	switch {
 	case err != nil:
@@ -118,9 +127,9 @@ func parseLease(document []byte) (Lease, error) {
 	// The discriminator of the .NET SDK (DocumentServiceLeaseConverter.cs): 1 is an EPK lease,
 	// anything else a PK-range lease.
 	if f.of("version").Raw == "1" {
-		l.Family = FamilyDotNet
+		l.Format = FormatDotNetEPK
 		if java.Exists() {
-			l.Family = FamilyJava
+			l.Format = FormatJavaEPK
 		}
 		if err := l.readEPK(); err != nil {
 			return l, err
@@ -176,7 +185,7 @@ func shown(name string) string {
 func (l *Lease) readEPK() error {
 	l.Range, l.Bounds = l.Bounds, nil
 	if state, wrapped := parseState(l.Continuation); wrapped {
-		l.Family = FamilyJava
+		l.Format = FormatJavaEPK
 		if err := l.applyState(state); err != nil {
 			return err
 		}
@@ -211,9 +220,9 @@ func leaseTime(s string, ts int64) time.Time {
 // maxAhead is how far the clock of an owner may be ahead.
 const maxAhead = 24 * time.Hour
 
-// LimitTime takes a time that no owner can have written for none: one before the year 1, or more than a day
+// limitTime takes a time that no owner can have written for none: one before the year 1, or more than a day
 // after now (docs/security.md, Limits). It would be the newest for good.
-func (l *Lease) LimitTime(now time.Time) {
+func (l *Lease) limitTime(now time.Time) {
 	latest := now.Add(maxAhead)
 	if year := l.Time.Year(); year >= 1 && year <= 9999 && !l.Time.After(latest) {
 		return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestParseLease(t *testing.T) {
 		{
 			"legacy V2 says PartitionId",
 			`{"id":"p..3","gremlincompatid":"p..3","PartitionId":"3","Owner":"h","ContinuationToken":"\"5\"","properties":{},"timestamp":"2019-01-01T00:00:00Z"}`,
-			changefeed.Lease{ID: "p..3", Token: "3", V2: true, Owner: "h", Continuation: `"5"`, Time: time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC)},
+			changefeed.Lease{ID: "p..3", Token: "3", Owner: "h", Continuation: `"5"`, Time: time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC)},
 		},
 		{
 			"V2 that v3 has touched has both",
@@ -74,6 +75,7 @@ func TestParseLease(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			got.Format = "" // TestTheFormatOfALease has it
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
@@ -105,7 +107,7 @@ func TestATimeThatNoOwnerCanHaveWrittenIsNone(t *testing.T) {
 			t.Parallel()
 			document := fmt.Sprintf(`{"id":"p..0","LeaseToken":"0","timestamp":%s,"_ts":%d}`, c.timestamp, written.Unix())
 			got, err := changefeed.ParseLease([]byte(document))
-			got.LimitTime(now)
+			got = changefeed.Sorted([]changefeed.LeaseDocument{{Lease: got}}, now)[0].Lease
 			if err != nil || !got.Time.Equal(c.want) || got.BadTime != c.bad {
 				t.Errorf("%s, bad: %t, %v; want %s, %t", got.Time, got.BadTime, err, c.want, c.bad)
 			}
@@ -114,7 +116,7 @@ func TestATimeThatNoOwnerCanHaveWrittenIsNone(t *testing.T) {
 	for _, ts := range []int64{now.Add(25 * time.Hour).Unix(), math.MaxInt64} {
 		document := fmt.Sprintf(`{"id":"p..0","LeaseToken":"0","_ts":%d}`, ts)
 		got, err := changefeed.ParseLease([]byte(document))
-		got.LimitTime(now)
+		got = changefeed.Sorted([]changefeed.LeaseDocument{{Lease: got}}, now)[0].Lease
 		if err != nil || !got.Time.IsZero() || !got.BadTime {
 			t.Errorf("_ts %d is %s, bad: %t, %v", ts, got.Time, got.BadTime, err)
 		}
@@ -204,7 +206,7 @@ func TestParseEPKLease(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got.Family = changefeed.FamilyAny // TestTheFamilyOfAnEPKLease has it
+			got.Format = "" // TestTheFormatOfALease has it
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
@@ -250,17 +252,15 @@ func TestPrefixes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []changefeed.Prefix{
-		{Text: "procAcct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=.."},
-		{Text: "procAcct.documents.azure.com_mydb_mycoll..", Family: changefeed.FamilyJava},
-		{Text: "procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=.."},
-		{Text: "procacct.documents.azure.com_mydb_mycoll..", Family: changefeed.FamilyJava},
+	want := []string{
+		"procAcct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..", "procAcct.documents.azure.com_mydb_mycoll..",
+		"procacct.documents.azure.com_q0oIAA==_q0oIALS6YvQ=..", "procacct.documents.azure.com_mydb_mycoll..",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	identity.ProcessorName, identity.AccountHost = "", "localhost"
-	if got, _ := identity.Prefixes(); len(got) != 2 || got[0].Text != "localhost_q0oIAA==_q0oIALS6YvQ=.." {
+	if got, _ := identity.Prefixes(); len(got) != 2 || got[0] != "localhost_q0oIAA==_q0oIALS6YvQ=.." {
 		t.Errorf("an empty name and a lower-case host give %q", got)
 	}
 	identity.ContainerRID = "q0oI"
@@ -287,18 +287,22 @@ func TestSelect(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
 	lease := func(id, token, owner string, minute int, ts int64) changefeed.LeaseDocument {
-		return changefeed.LeaseDocument{Lease: changefeed.Lease{ID: id, Token: token, Owner: owner, Time: at(minute), TS: ts}}
+		format := changefeed.FormatDotNetPK
+		if strings.Contains(id, "_name") {
+			format = changefeed.FormatJavaPK
+		}
+		return changefeed.LeaseDocument{Lease: changefeed.Lease{ID: id, Token: token, Format: format, Owner: owner, Time: at(minute), TS: ts}}
 	}
 	broken := changefeed.LeaseDocument{Lease: changefeed.Lease{ID: "p_rid..7"}, Err: changefeed.ErrNotALease}
 	java := func(d changefeed.LeaseDocument) changefeed.LeaseDocument {
-		d.Family = changefeed.FamilyJava
+		d.Format = changefeed.FormatJavaEPK
 		return d
 	}
 	free := func(d changefeed.LeaseDocument) changefeed.LeaseDocument {
 		d.Owner = ""
 		return d
 	}
-	prefixes := []changefeed.Prefix{{Text: "p_rid.."}, {Text: "p_name..", Family: changefeed.FamilyJava}, {Text: "P_rid.."}, {Text: "P_name..", Family: changefeed.FamilyJava}}
+	prefixes := []string{"p_rid..", "p_name..", "P_rid..", "P_name.."}
 	for _, c := range []struct {
 		rule      string
 		documents []changefeed.LeaseDocument
@@ -322,7 +326,7 @@ func TestSelect(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			selected, err := changefeed.Sorted(c.documents).Select(prefixes, c.family)
+			selected, err := changefeed.Sorted(c.documents, at(60)).Select(prefixes, c.family)
 			if (c.want == nil) != errors.Is(err, changefeed.ErrMixed) {
 				t.Fatalf("error %v", err)
 			}

@@ -267,7 +267,7 @@ func FuzzLeaseDocuments(f *testing.F) {
 			return
 		}
 		format := changefeed.FormatDotNetPK
-		if l.Family == changefeed.FamilyJava {
+		if l.Format == changefeed.FormatJavaEPK {
 			format = changefeed.FormatJavaEPK
 		}
 		if etag = plainText(etag); plainText(owner) != `"`+owner+`"` {

@@ -26,8 +26,12 @@ var ErrMixed = errors.New("leases of .NET and of Java are live under one prefix,
 // Documents are the leases of a container, in the order of their ids.
 type Documents []LeaseDocument
 
-// Sorted puts leases in the order of their ids, in place.
-func Sorted(documents []LeaseDocument) Documents {
+// Sorted puts leases in the order of their ids, in place, and limits their times to what an owner can have
+// written until now.
+func Sorted(documents []LeaseDocument, now time.Time) Documents {
+	for i := range documents {
+		documents[i].limitTime(now)
+	}
 	slices.SortStableFunc(documents, func(a, b LeaseDocument) int { return strings.Compare(a.ID, b.ID) })
 	return documents
 }
@@ -48,13 +52,13 @@ func (d Documents) under(prefix string) Documents {
 //
 // Of several leases with one token the newest counts: a container partitioned by a GUID permits several,
 // and so do two spellings of the host.
-func (d Documents) Select(prefixes []Prefix, family Family) ([]LeaseDocument, error) {
+func (d Documents) Select(prefixes []string, family Family) ([]LeaseDocument, error) {
 	own := make(map[Family][]*LeaseDocument, 2)
-	for _, p := range prefixes {
-		under := d.under(p.Text)
+	for _, prefix := range prefixes {
+		under := d.under(prefix)
 		for j := range under {
 			l := &under[j]
-			rest := l.ID[len(p.Text):]
+			rest := l.ID[len(prefix):]
 			if strings.Contains(rest, "..") {
 				continue // the leases of container "orders..eu" are not those of "orders"
 			}
@@ -63,8 +67,7 @@ func (d Documents) Select(prefixes []Prefix, family Family) ([]LeaseDocument, er
 				named.Token = rest // from the id, for a document whose token cannot be read
 				l = &named
 			}
-			of := cmp.Or(p.Family, l.Family, FamilyDotNet)
-			own[of] = append(own[of], l)
+			own[l.Format.Family()] = append(own[l.Format.Family()], l)
 		}
 	}
 	var err error
@@ -155,23 +158,12 @@ const (
 	FormatJavaEPK   Format = "Java EPK"
 )
 
-// Format says in which format the lease is written: by properties that only one SDK writes, and for
-// PK-range leases by the id, in which .NET has RIDs and Java names.
-func (l Lease) Format() Format {
-	prefix, _ := splitLeaseID(l.ID)
-	_, byRID := ReadRIDs(prefix)
-	switch {
-	case l.Range != nil && l.Family == FamilyJava:
-		return FormatJavaEPK
-	case l.Range != nil:
-		return FormatDotNetEPK
-	case l.V2:
-		return FormatV2
-	case byRID:
-		return FormatDotNetPK
-	default:
-		return FormatJavaPK
+// Family returns the family of SDKs that write leases in the format.
+func (f Format) Family() Family {
+	if f == FormatJavaPK || f == FormatJavaEPK {
+		return FamilyJava
 	}
+	return FamilyDotNet
 }
 
 // FoundProcessor is the leases of one processor, grouped by the prefix of their ids.
@@ -184,9 +176,9 @@ type FoundProcessor struct {
 
 // Inventory groups the leases of a container by processor, in the order of their prefixes. It leaves out the
 // two markers, ".info" and ".lock", that the SDKs keep next to the leases.
-func Inventory(documents []LeaseDocument) (processors []FoundProcessor) {
+func (d Documents) Inventory() (processors []FoundProcessor) {
 	byPrefix := make(map[string][]*LeaseDocument)
-	for _, d := range documents {
+	for _, d := range d {
 		prefix, rest := splitLeaseID(d.ID)
 		// The ids of the markers have a ".." only if a name has one.
 		marker := strings.HasSuffix(rest, markerEnding) || strings.HasSuffix(rest, ".lock")
@@ -200,7 +192,7 @@ func Inventory(documents []LeaseDocument) (processors []FoundProcessor) {
 		formats, modes := make(map[Format]bool), make(map[Mode]bool)
 		for _, d := range byPrefix[prefix] {
 			if d.Err == nil {
-				formats[d.Format()], modes[d.Mode] = true, true
+				formats[d.Format], modes[d.Mode] = true, true
 			}
 		}
 		processors = append(processors, FoundProcessor{

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -19,7 +18,6 @@ type javaState struct {
 	Mode         string
 	StartFrom    json.RawMessage
 	Continuation *javaPositions `json:",omitempty"`
-	Range        *Range         `json:",omitempty"` // of a state without a Continuation
 }
 
 type javaPositions struct {
@@ -43,25 +41,18 @@ func parseState(continuation string) (state javaState, wrapped bool) {
 	return state, json.Unmarshal(raw, &state) == nil
 }
 
-// applyState replaces the wrapped continuation by the mode, position and start in it, and finds the bounds
-// if the lease itself does not say them.
+// applyState replaces the wrapped continuation by the mode, position and start in it.
 func (l *Lease) applyState(s javaState) error {
 	l.Mode, l.Continuation = ParseMode(s.Mode), ""
-	spans := []*Range{l.Range, s.Range}
 	if c := s.Continuation; c != nil {
 		// Processors checkpoint one position per lease. Of several, using the first alone could
 		// hide what is pending at the others.
 		if len(c.Continuation) > 1 {
 			return fmt.Errorf("its continuation has %d positions, not one", len(c.Continuation))
 		}
-		spans = append(spans, c.Range)
 		for _, position := range c.Continuation {
-			spans = append(spans, position.Range)
 			l.Continuation = *cmp.Or(position.Token, new(string))
 		}
-	}
-	if at := slices.IndexFunc(spans, (*Range).valid); at >= 0 {
-		l.Range = spans[at]
 	}
 	var start struct {
 		Type          string
@@ -101,7 +92,7 @@ func (s Scheme) javaContinuation(before string, keys Range, etag string) string 
 		positions = *state.Continuation
 	}
 	positions.Continuation, positions.Range = []javaPosition{{&etag, &keys}}, &keys
-	state.Continuation, state.Range = &positions, nil
+	state.Continuation = &positions
 	text, _ := json.Marshal(state) // never fails: it has texts, numbers and what was JSON before
 	return base64.URLEncoding.EncodeToString(text)
 }

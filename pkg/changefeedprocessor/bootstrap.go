@@ -3,7 +3,6 @@ package changefeedprocessor
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -87,9 +86,6 @@ func (h *host) create(missing []changefeed.Share) error {
 	for _, hole := range missing {
 		l := h.leases.PK(hole.Of, "", time.Now())
 		if !hole.Keys.Equal(hole.Of.Span()) {
-			if h.leases.Format == changefeed.FormatJavaPK {
-				return fmt.Errorf("the keys from %q to %q have no lease, and Java's PK leases cannot cover a part of a range", hole.Keys.Min, hole.Keys.Max)
-			}
 			l = h.leases.EPK(hole.Keys, "", time.Now())
 		}
 		if err := h.leases.put(h.life, l, false); err != nil && !errors.Is(err, errExists) {

@@ -62,17 +62,16 @@ func (p *Processor) Estimate(ctx context.Context) ([]LeaseState, error) {
 
 // measure reads the leases and what is pending for each.
 func (h *host) measure(ctx context.Context) ([]*changefeed.Planned, error) {
-	prefix := changefeed.Prefix{Text: h.leases.Prefix + ".."}
-	texts, err := h.leases.list(ctx, prefix.Text)
+	prefix := h.leases.Prefix + ".."
+	texts, err := h.leases.list(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
 	documents := make([]changefeed.LeaseDocument, len(texts))
 	for i, text := range texts {
 		documents[i].Lease, documents[i].Err = changefeed.ParseLease(text)
-		documents[i].LimitTime(time.Now())
 	}
-	selected, err := changefeed.Sorted(documents).Select([]changefeed.Prefix{prefix}, changefeed.FamilyAny)
+	selected, err := changefeed.Sorted(documents, time.Now()).Select([]string{prefix}, changefeed.FamilyAny)
 	if err != nil || len(selected) == 0 {
 		return nil, err
 	}

@@ -104,19 +104,16 @@ func (p *Processor) findLeases(ctx context.Context, s *leases) error {
 	if err != nil {
 		return err
 	}
-	own, found := "", map[changefeed.Format]string{} // prefixes
+	found := map[changefeed.Format]string{} // prefixes
 	for _, prefix := range prefixes {
-		s.Prefix = strings.TrimSuffix(prefix.Text, "..")
-		if prefix.Family == changefeed.FamilyAny {
-			own = s.Prefix // .NET's, with the host in lower case, is the last of them
-		}
+		s.Prefix = strings.TrimSuffix(prefix, "..")
 		all, _, err := s.all(ctx)
 		if err != nil {
 			return err
 		}
 		for _, l := range all {
-			format := l.Format()
-			if format != changefeed.FormatJavaPK && format != changefeed.FormatJavaEPK {
+			format := l.Format
+			if format.Family() == changefeed.FamilyDotNet {
 				format = changefeed.FormatDotNetPK
 			}
 			found[format] = s.Prefix
@@ -126,7 +123,7 @@ func (p *Processor) findLeases(ctx context.Context, s *leases) error {
 			}
 		}
 	}
-	s.Prefix = own
+	s.Prefix = strings.TrimSuffix(prefixes[len(prefixes)-2], "..") // .NET's: by RIDs, with the host in lower case
 	for format, prefix := range found {
 		s.Format, s.Prefix = format, prefix
 	}

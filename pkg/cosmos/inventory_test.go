@@ -33,7 +33,7 @@ func TestEveryLeaseOfAContainerIsFoundOnAllPages(t *testing.T) {
 		if l.Err != nil {
 			t.Errorf("lease %s: %v", l.ID, l.Err)
 		}
-		formats[l.Format()]++
+		formats[l.Format]++
 	}
 	if formats[changefeed.FormatJavaPK] != leases || formats[changefeed.FormatV2] != 1 || len(found) != leases+1 {
 		t.Errorf("%d documents, by format %v", len(found), formats)

@@ -109,7 +109,6 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 				running.Go(func() {
 					t.each(units, func(unit []*measured) {
 						t.measure(ctx, unit)
-						t.release(unit[0].source(), len(unit))
 						for _, m := range unit {
 							done(m.index, m.lag())
 							*m = measured{} // and its leases with it
@@ -204,16 +203,7 @@ type tick struct {
 
 	mu    sync.Mutex
 	reads map[source]map[cosmos.Position]*page // two processors at the same position share a page
-	users map[source]int                       // processors that are not measured yet
-}
-
-// release forgets the pages of a container once no processor needs them any more.
-func (t *tick) release(s source, processors int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.users[s] -= processors; t.users[s] == 0 {
-		delete(t.reads, s)
-	}
+	users map[source]int                       // processors, whose pages no other one can share if there is but one
 }
 
 // The shares of the time left that a step may take, from 0 to 1. If an account does not answer in
@@ -305,7 +295,7 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 	var texts []string
 	for _, m := range group {
 		for _, p := range m.prefixes {
-			texts = append(texts, strings.TrimSuffix(p.Text, ".")) // so that the marker is found as well
+			texts = append(texts, strings.TrimSuffix(p, ".")) // so that the marker is found as well
 		}
 	}
 	leases := group[0].leaseSource()
@@ -314,11 +304,7 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 	if errors.Is(err, cosmos.ErrMissing) {
 		documents, err = nil, nil
 	}
-	now := t.now()
-	for i := range documents {
-		documents[i].LimitTime(now)
-	}
-	sorted := changefeed.Sorted(documents)
+	sorted := changefeed.Sorted(documents, t.now())
 	for _, m := range group {
 		if m.leases, m.err = nil, err; err != nil {
 			continue

@@ -17,7 +17,7 @@ type measured struct {
 	now       func() time.Time
 	described cosmos.Description         // of the monitored container, as its leases were looked up by
 	ranges    *cached[changefeed.Ranges] // of it, which all processors share that monitor it
-	prefixes  []changefeed.Prefix
+	prefixes  []string
 	leases    []measuredLease
 	marked    bool // a marker says that the processor has created all of its leases
 	coverage  changefeed.Coverage

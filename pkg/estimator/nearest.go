@@ -31,7 +31,7 @@ func (e *Estimator) look(ctx context.Context, m *measured) inventory {
 		if errors.Is(err, cosmos.ErrMissing) {
 			err = nil
 		}
-		return changefeed.Inventory(documents), err
+		return changefeed.Sorted(documents, e.now()).Inventory(), err
 	})
 	return held
 }
@@ -41,7 +41,7 @@ func (e *Estimator) look(ctx context.Context, m *measured) inventory {
 // the monitored container come first, then those whose ids differ least. A processorName that another entry
 // has is not suggested: two cannot read the same leases.
 func (held inventory) nearest(m *measured) string {
-	wanted, own := m.processor.ProcessorName, strings.TrimSuffix(m.prefixes[0].Text, "..")
+	wanted, own := m.processor.ProcessorName, strings.TrimSuffix(m.prefixes[0], "..")
 	says, least := "", math.MaxInt
 	for _, p := range held {
 		text := fmt.Sprintf("it holds leases whose ids begin with %q, and this processor's begin with %q", p.Prefix, own)
@@ -68,7 +68,7 @@ func (held inventory) nearest(m *measured) string {
 // that m monitors.
 func (m *measured) processorName(prefix string) (name string, here bool) {
 	for _, own := range m.prefixes {
-		container := strings.TrimSuffix(own.Text[len(m.processor.ProcessorName):], "..")
+		container := strings.TrimSuffix(own[len(m.processor.ProcessorName):], "..")
 		if name, here = strings.CutSuffix(prefix, container); here {
 			break
 		}

@@ -17,7 +17,9 @@ func (t *tick) followSplits(ctx context.Context, unit []*measured) {
 	if len(affected) == 0 {
 		return
 	}
-	t.forget(affected)
+	t.mu.Lock()
+	delete(t.reads, affected[0].source()) // a range that the service said was gone may be back
+	t.mu.Unlock()
 	t.queryLeases(ctx, affected)
 	t.refreshRanges(ctx, affected)
 	if foreign := those(affected, (*measured).foreign); len(foreign) > 0 {
@@ -25,22 +27,6 @@ func (t *tick) followSplits(ctx context.Context, unit []*measured) {
 		t.refreshRanges(ctx, foreign)
 	}
 	t.readShares(ctx, affected, true)
-}
-
-// forget has pages read once more whose range the service said was gone: it may be back.
-func (t *tick) forget(affected []*measured) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, m := range affected {
-		reads := t.reads[m.source()]
-		for _, l := range m.leases {
-			for _, p := range l.pages {
-				if p.gone && reads[p.position] == p {
-					delete(reads, p.position)
-				}
-			}
-		}
-	}
 }
 
 // splitting reports whether the range of a lease is gone.

@@ -95,18 +95,11 @@ func leasesOf(ctx context.Context, p poller.Processor, rid string, now time.Time
 	if err != nil {
 		return nil, err
 	}
-	var texts []string
-	for _, prefix := range prefixes {
-		texts = append(texts, prefix.Text)
-	}
-	documents, _, err := p.LeaseAccount.Leases(ctx, p.LeaseContainer, texts)
+	documents, _, err := p.LeaseAccount.Leases(ctx, p.LeaseContainer, prefixes)
 	if err != nil && !errors.Is(err, cosmos.ErrMissing) {
 		return nil, err
 	}
-	for i := range documents {
-		documents[i].LimitTime(now)
-	}
-	return changefeed.Sorted(documents).Select(prefixes, p.LeaseFormat)
+	return changefeed.Sorted(documents, now).Select(prefixes, p.LeaseFormat)
 }
 
 // read returns the first documents of a share of the lease.

@@ -40,12 +40,9 @@ func (s survey) look(ctx context.Context, taken map[string]bool, now func() time
 	if err != nil {
 		return Report{}, err
 	}
-	for i := range documents {
-		documents[i].LimitTime(now())
-	}
 	report := Report{LeaseContainer: s.container.String(), Account: s.connection.Host, Processors: []Processor{}}
 	known := make(map[question]answer)
-	for _, f := range changefeed.Inventory(documents) {
+	for _, f := range changefeed.Sorted(documents, now()).Inventory() {
 		report.Processors = append(report.Processors, s.report(s.origin(ctx, f, known, &usage), now()))
 	}
 	s.suggest(report.Processors, taken)
