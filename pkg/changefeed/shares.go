@@ -58,8 +58,12 @@ func markLeftovers(planned []*Planned, ranges Ranges) {
 			continue
 		}
 		for _, pk := range planned {
+			if pk.Range != nil || pk.Err != nil {
+				continue
+			}
+			keys, _ := pk.keys(ranges)
 			switch {
-			case pk.Range != nil || pk.Err != nil || !pk.coversExactly(*epk.Range, ranges):
+			case !keys.Equal(*epk.Range):
 			case pk.Newer(epk.Lease):
 				epk.Leftover = true
 			default:
@@ -67,15 +71,6 @@ func markLeftovers(planned []*Planned, ranges Ranges) {
 			}
 		}
 	}
-}
-
-// coversExactly reports whether a PK-range lease covers exactly the keys of a span: those of its
-// range or, if the range is gone, the bounds that the lease itself holds.
-func (l Lease) coversExactly(span Range, ranges Ranges) bool {
-	if r, exists := ranges.Find(l.Token); exists {
-		return r.Span().Equal(span)
-	}
-	return l.Bounds != nil && l.Bounds.Equal(span)
 }
 
 // locate finds the shares of a lease. If its range is gone, the lease is splitting, and shares whose keys others
@@ -102,15 +97,12 @@ func (p *Planned) locate(all []*Planned, ranges Ranges) {
 }
 
 // replaces reports whether a lease replaced another one whose range is gone, and for which keys: a lease
-// whose range exists does, one for a part of the keys and, of a PK-range lease, the EPK lease for exactly
-// its keys. The relation is never mutual, so that of two leases one is always counted.
+// whose range exists does, and one for a part of the keys. The relation is never mutual, so that of two
+// leases one is always counted.
 func (l Lease) replaces(old Lease, ranges Ranges) (keys Range, ok bool) {
 	of, _ := old.keys(ranges)
 	own, exists := l.keys(ranges)
-	if own.Equal(of) {
-		return own, exists || l.Range != nil && old.Range == nil
-	}
-	return own, exists || len(own.Gaps([]Range{of})) == 0
+	return own, exists || !own.Equal(of) && len(own.Gaps([]Range{of})) == 0
 }
 
 // keys returns the bounds of all that a lease stands for.

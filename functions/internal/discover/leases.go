@@ -41,7 +41,7 @@ func (s survey) look(ctx context.Context, taken map[string]bool, now func() time
 		return Report{}, err
 	}
 	report := Report{LeaseContainer: s.container.String(), Account: s.connection.Host, Processors: []Processor{}}
-	known := make(map[question]answer)
+	known := make(map[cosmos.Container]answer)
 	for _, f := range changefeed.Sorted(documents, now()).Inventory() {
 		report.Processors = append(report.Processors, s.report(s.origin(ctx, f, known, &usage), now()))
 	}

@@ -50,20 +50,15 @@ func (o origin) monitored() string {
 // underscores are left to the user.
 const maxReadings = 16
 
-// question asks the account for the container with these RIDs, or whether one with these names
-// exists.
-type question struct {
-	database, container string
-	byRID               bool
-}
-
+// answer is what the account says of a container.
 type answer struct {
 	container cosmos.Container // zero if there is none
 	err       error
 }
 
-// origin finds the origin of a processor's leases. known are earlier answers: many processors share a container.
-func (s survey) origin(ctx context.Context, f changefeed.FoundProcessor, known map[question]answer, usage *cosmos.Usage) origin {
+// origin finds the origin of a processor's leases. known are earlier answers, by RIDs or names: many processors
+// share a container.
+func (s survey) origin(ctx context.Context, f changefeed.FoundProcessor, known map[cosmos.Container]answer, usage *cosmos.Usage) origin {
 	o := origin{FoundProcessor: f, readings: changefeed.ReadNames(f.Prefix, s.connection.Host)}
 	if r, ok := changefeed.ReadRIDs(f.Prefix); ok {
 		o.readings, o.byRID = []changefeed.PrefixReading{r}, true
@@ -73,11 +68,11 @@ func (s survey) origin(ctx context.Context, f changefeed.FoundProcessor, known m
 	}
 	var confirmed []changefeed.PrefixReading
 	for _, r := range o.readings {
-		q := question{r.Database, r.Container, o.byRID}
-		a, asked := known[q]
+		c := cosmos.Container{Database: r.Database, ID: r.Container}
+		a, asked := known[c]
 		if !asked {
-			a = s.ask(ctx, q, usage)
-			known[q] = a
+			a = s.ask(ctx, c, o.byRID, usage)
+			known[c] = a
 		}
 		if a.err != nil {
 			o.err = fmt.Errorf("the monitored container could not be looked up: %w", a.err)
@@ -96,10 +91,12 @@ func (s survey) origin(ctx context.Context, f changefeed.FoundProcessor, known m
 	return o
 }
 
-func (s survey) ask(ctx context.Context, q question, usage *cosmos.Usage) answer {
-	c, spent, err := cosmos.Container{Database: q.database, ID: q.container}, cosmos.Usage{}, error(nil)
-	if q.byRID {
-		c, spent, err = s.account.NamesOf(ctx, q.database, q.container)
+// ask asks the account for the container with two RIDs, or whether one with two names exists.
+func (s survey) ask(ctx context.Context, c cosmos.Container, byRID bool, usage *cosmos.Usage) answer {
+	var spent cosmos.Usage
+	var err error
+	if byRID {
+		c, spent, err = s.account.NamesOf(ctx, c.Database, c.ID)
 	} else {
 		_, spent, err = s.account.Describe(ctx, c)
 	}
