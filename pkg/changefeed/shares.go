@@ -178,24 +178,24 @@ func scaleParts(parts []*Reading) {
 const maxEmptyPages = 4
 
 // ReadOn measures what follows a continuation, and reads on if a page is empty: only a 304 says that
-// nothing follows. gone reports that the range was split or merged; there is no reading then.
-func ReadOn(continuation string, read func(continuation string) (Answer, error)) (reading Reading, gone bool, err error) {
+// nothing follows. The error is ErrMoved if the range was split or merged.
+func ReadOn(continuation string, read func(continuation string) (Answer, error)) (reading Reading, _ error) {
 	for range maxEmptyPages {
 		answer, err := read(continuation)
 		if err != nil {
-			return Reading{}, false, err
+			return Reading{}, err
 		}
 		switch OutcomeOf(answer.Status, answer.Substatus) {
 		case Answered:
 		case Gone:
-			return Reading{}, true, nil
+			return Reading{}, ErrMoved
 		default:
-			return Reading{}, false, fmt.Errorf("the change feed answered with status %d/%d", answer.Status, answer.Substatus)
+			return Reading{}, fmt.Errorf("the change feed answered with status %d/%d", answer.Status, answer.Substatus)
 		}
 		continuation = answer.ETag
 		if reading = Measure(answer); !reading.More || continuation == "" {
 			break
 		}
 	}
-	return reading, false, nil
+	return reading, nil
 }

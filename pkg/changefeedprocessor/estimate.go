@@ -99,12 +99,12 @@ func (h *host) measure(ctx context.Context) ([]*changefeed.Planned, error) {
 func (f *feed) measure(ctx context.Context, start changefeed.StartFrom, l *changefeed.Planned, s changefeed.Share) (changefeed.Reading, error) {
 	r := feedRequest{share: s, mode: l.Mode}
 	r.ifNoneMatch, r.since = l.From(start)
-	reading, gone, err := changefeed.ReadOn(r.ifNoneMatch, func(continuation string) (changefeed.Answer, error) {
+	reading, err := changefeed.ReadOn(r.ifNoneMatch, func(continuation string) (changefeed.Answer, error) {
 		r.ifNoneMatch = continuation
 		return f.answer(ctx, r)
 	})
-	if gone {
-		err = fmt.Errorf("range %s cannot be read, and at least 1 is pending: %w", s.Of.ID, changefeed.ErrMoved)
+	if errors.Is(err, changefeed.ErrMoved) {
+		err = fmt.Errorf("range %s cannot be read, and at least 1 is pending: %w", s.Of.ID, err)
 	}
 	return reading, err
 }

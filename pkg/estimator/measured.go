@@ -66,7 +66,7 @@ func those(processors []*measured, holds func(*measured) bool) (some []*measured
 
 // gone reports whether a lease's range was split or merged, as far as was read.
 func (l *measuredLease) gone() bool {
-	return l.Splitting || slices.ContainsFunc(l.pages, func(p *page) bool { return p.gone })
+	return l.Splitting || slices.ContainsFunc(l.pages, (*page).gone)
 }
 
 // lag returns what the tick measured of the processor.
@@ -124,7 +124,7 @@ func (m *measured) partition(l *measuredLease) changefeed.Partition {
 		p.Status, p.Ranges = changefeed.StatusSplitting, len(l.pages)
 		for _, child := range l.pages {
 			switch {
-			case child.gone:
+			case child.gone():
 				p.Error = fmt.Sprintf("range %s is being split or merged and cannot be read: at least 1 is pending, the next poll asks again", child.position.Range)
 			case child.err != nil:
 				p.Error = child.err.Error()
@@ -200,8 +200,8 @@ func (m *measured) settle() {
 		}
 		for _, p := range l.pages {
 			l.Readings = append(l.Readings, p.reading)
-			if p.gone {
-				l.Errs = append(l.Errs, changefeed.ErrMoved)
+			if p.gone() {
+				l.Errs = append(l.Errs, p.err)
 			}
 		}
 	}

@@ -12,17 +12,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// page is the result of reading one position of a change feed: a reading, a range that is gone, or
-// an error.
+// page is the result of reading one position of a change feed: a reading or an error.
 type page struct {
 	position  cosmos.Position
 	chargedTo *measured // the processor whose container is read, and that the request is charged to
 	usage     cosmos.Usage
 	reading   changefeed.Reading
-	charge    float64 // request units of the read that the reading is from
-	gone      bool
-	leftOut   bool // by the RU budget
-	err       error
+	charge    float64        // request units of the read that the reading is from
+	leftOut   bool           // by the RU budget
+	err       error          // changefeed.ErrMoved if its range is gone
 	done      sync.WaitGroup // until the result is known
 
 	measured     time.Time             // when the lease was measured before; zero = never
@@ -119,6 +117,9 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 // changed, for one request unit.
 const dearPage = 4
 
+// gone reports whether the range of the page was split or merged.
+func (p *page) gone() bool { return errors.Is(p.err, changefeed.ErrMoved) }
+
 // fetch reads the page, and reads on after an empty one: only a 304 says that nothing follows.
 func (p *page) fetch(ctx context.Context) {
 	if p.last != nil && p.last.Unchanged && p.last.ReadCharge >= dearPage && p.stillUnchanged(ctx) {
@@ -126,7 +127,7 @@ func (p *page) fetch(ctx context.Context) {
 		return
 	}
 	s, position := p.chargedTo.source(), p.position
-	reading, gone, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
+	reading, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
 		position.Continuation = continuation
 		answer, usage, err := s.account.FeedPage(ctx, s.container, position)
 		p.usage.Add(usage)
@@ -136,7 +137,7 @@ func (p *page) fetch(ctx context.Context) {
 	if p.leftOut = errors.Is(err, cosmos.ErrBudget); !p.leftOut {
 		p.err = err
 	}
-	p.reading, p.gone, p.charge = reading, gone, p.usage.Charge
+	p.reading, p.charge = reading, p.usage.Charge
 }
 
 // stillUnchanged asks for the newest LSN alone, for one request unit and without a document. If it

@@ -106,7 +106,7 @@ func leasesOf(ctx context.Context, p poller.Processor, rid string, now time.Time
 func read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share changefeed.Share, paths []string, count int, contents bool) (pending []Pending, err error) {
 	position := cosmos.Position{Mode: l.Mode, Range: share.Of.ID, Part: share.Part()}
 	position.Continuation, position.Since = l.From(p.StartFrom)
-	reading, gone, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
+	reading, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
 		position.Continuation = continuation
 		answer, documents, err := p.Account.Documents(ctx, p.Container, position, count)
 		for _, item := range documents {
@@ -114,7 +114,7 @@ func read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share 
 		}
 		return answer, err
 	})
-	if err == nil && gone {
+	if errors.Is(err, changefeed.ErrMoved) {
 		err = fmt.Errorf("range %s is being split or merged and cannot be read: ask again in a minute", share.Of.ID)
 	} else if err == nil && reading.More {
 		err = fmt.Errorf("range %s answers with empty pages, which do not say what is pending: ask again in a minute", share.Of.ID)
