@@ -109,6 +109,7 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 				running.Go(func() {
 					t.each(units, func(unit []*measured) {
 						t.measure(ctx, unit)
+						t.release(unit[0].source(), len(unit))
 						for _, m := range unit {
 							done(m.index, m.lag())
 							*m = measured{} // and its leases with it
@@ -203,7 +204,16 @@ type tick struct {
 
 	mu    sync.Mutex
 	reads map[source]map[cosmos.Position]*page // two processors at the same position share a page
-	users map[source]int                       // processors, whose pages no other one can share if there is but one
+	users map[source]int                       // processors that are not measured yet
+}
+
+// release forgets the pages of a container once no processor needs them any more.
+func (t *tick) release(s source, processors int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.users[s] -= processors; t.users[s] == 0 {
+		delete(t.reads, s)
+	}
 }
 
 // The shares of the time left that a step may take, from 0 to 1. If an account does not answer in
