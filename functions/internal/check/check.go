@@ -62,9 +62,6 @@ func (c *checker) run(ctx context.Context) Report {
 	settings := section{target: c.config.Source, processors: c.processors}
 	lines := []Line{settings.line("settings", good("no mistakes, %s", report.Count(len(c.processors), "processor")))}
 	limit := c.config.Settings.Concurrency
-	for _, endpoint := range c.accounts.parts {
-		endpoint.distinguish()
-	}
 	others := slices.Concat(c.state(), c.events(), c.shards(), c.signals(), c.throughput(), c.targets())
 	var tried, more []Line
 	var running errgroup.Group

@@ -24,7 +24,8 @@ func (c *checker) plan(p config.Processor) error {
 	return c.container(p.Name, p.LeaseConnection, use{cosmos.Container{Database: p.LeaseDatabaseID, ID: p.LeaseContainerID}, true})
 }
 
-// container adds a container, and the database, the way to sign in and the endpoint that it is behind.
+// container adds a container, and the database, the way to sign in and the endpoint that it is behind. The targets of
+// a second way to sign in to an endpoint name its setting.
 func (c *checker) container(processor string, by config.CosmosConnection, of use) error {
 	account, err := c.connections.Account(by)
 	if err != nil {
@@ -37,7 +38,9 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 	}
 	connection, added := endpoint.child(account, e.name(), processor)
 	if added {
-		connection.setting = by.Setting
+		if len(endpoint.parts) > 1 {
+			connection.target += " (" + by.Setting + ")"
+		}
 		credential, scope := account.Identity()
 		connection.who = c.signIn(connection, connect.NewAccess(by.Setting, by.UsesIdentity(), by.Identity), credential, scope)
 		connection.try("read metadata", func(ctx context.Context) finding {
@@ -48,7 +51,7 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 			return holds(err, *connection.who, "the account's metadata can be read")
 		})
 	}
-	database, added := connection.child(of.Database, e.name()+"/"+of.Database, processor)
+	database, added := connection.child(of.Database, connection.target+"/"+of.Database, processor)
 	if added {
 		database.unhurried = c.config.Settings.RUBudget > 0
 		database.holds("read metadata", "the database exists", func(ctx context.Context) error {
@@ -56,7 +59,7 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 			return err
 		})
 	}
-	s, added := database.child(of, e.name()+"/"+of.String(), processor)
+	s, added := database.child(of, connection.target+"/"+of.String(), processor)
 	switch {
 	case !added:
 	case of.leases:
@@ -79,23 +82,6 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 		})
 	}
 	return nil
-}
-
-// distinguish adds the setting to the targets of an account that several connections sign in to.
-func (s *section) distinguish() {
-	for _, connection := range s.parts {
-		if len(s.parts) > 1 {
-			connection.append(" (" + connection.setting + ")")
-		}
-	}
-}
-
-// append adds to the target, and to those of the parts.
-func (s *section) append(suffix string) {
-	s.target += suffix
-	for _, p := range s.parts {
-		p.append(suffix)
-	}
 }
 
 // holds says that something holds, or why it does not.

@@ -70,9 +70,8 @@ type section struct {
 	parts      []*section // within the target; tried after the steps, at once
 	unhurried  bool       // a step may take all the time there is, since a budget makes it wait
 
-	key     any        // among the parts of another section
-	setting string     // of the connection by which it is tried
-	who     *principal // who signs in, known once that was tried; nil = nobody does
+	key any        // among the parts of another section
+	who *principal // who signs in, known once that was tried; nil = nobody does
 }
 
 // step is one thing that is tried. A finding without a status makes no line.
