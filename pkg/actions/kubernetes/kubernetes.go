@@ -78,11 +78,6 @@ func New(o Options) (*Action, error) {
 	config.Timeout = requestTimeout
 	config.QPS = -1 // no limit: the API server has its own, and client-go's 5 per second would delay many events
 	config.WarningHandler = rest.NoWarnings{}
-	return newAction(config, namespace, o)
-}
-
-func newAction(config *rest.Config, namespace string, o Options) (*Action, error) {
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	config.Wrap(bounded.Bodies)
 	found, err := discovery.NewDiscoveryClientForConfig(config)
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
@@ -92,7 +87,8 @@ func newAction(config *rest.Config, namespace string, o Options) (*Action, error
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)
 	}
 	return &Action{
-		server: config.Host, found: found, mapper: mapper, scales: scales, objects: objects, namespace: namespace, log: o.Log,
+		server: config.Host, found: found, mapper: mapper, scales: scales, objects: objects, namespace: namespace,
+		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}, nil
 }
 
