@@ -15,8 +15,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/actions"
@@ -63,15 +62,14 @@ func (c *checker) run(ctx context.Context) Report {
 	lines := []Line{settings.line("settings", good("no mistakes, %s", report.Count(len(c.processors), "processor")))}
 	limit := c.config.Settings.Concurrency
 	others := slices.Concat(c.state(), c.events(), c.shards(), c.signals(), c.throughput(), c.targets())
-	var tried, more []Line
-	var running errgroup.Group
-	running.Go(func() error {
+	var tried []Line
+	var running sync.WaitGroup
+	running.Go(func() {
 		tried = runAll(ctx, limit, "", c.accounts.parts)
 		tried = append(tried, c.measure(ctx, tried)...)
-		return nil
 	})
-	more = runAll(ctx, limit, "", others)
-	_ = running.Wait() // what fails is a line
+	more := runAll(ctx, limit, "", others)
+	running.Wait()
 	report := Report{Checks: slices.Concat(lines, tried, more), OK: ctx.Err() == nil}
 	for _, l := range report.Checks {
 		report.OK = report.OK && l.Status != Fail

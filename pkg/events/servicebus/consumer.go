@@ -80,11 +80,7 @@ func newConsumer(n namespace, name string, o ConsumerOptions) (*Consumer, error)
 	o.Grace = cmp.Or(max(0, o.Grace), 10*time.Second)
 	o.RetryDelay = cmp.Or(max(0, o.RetryDelay), time.Second)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	n, err := n.with(o.Client, cmp.Or(max(0, o.TryTimeout), 5*time.Second), o.RetryDelay)
-	if err != nil {
-		return nil, err
-	}
-	q, err := n.queue(name)
+	q, err := n.reach(name, o.Client, cmp.Or(max(0, o.TryTimeout), 5*time.Second), o.RetryDelay)
 	if err != nil {
 		return nil, err
 	}

@@ -53,11 +53,7 @@ func NewPublisherWithIdentity(host string, identity azcore.TokenCredential, queu
 func newPublisher(n namespace, name string, o PublisherOptions) (*Publisher, error) {
 	o.TimeToLive = min(o.TimeToLive, maxTimeToLive)
 	o.Tries = cmp.Or(max(0, o.Tries), 3)
-	n, err := n.with(o.Client, cmp.Or(max(0, o.TryTimeout), 5*time.Second), cmp.Or(max(0, o.RetryDelay), 500*time.Millisecond))
-	if err != nil {
-		return nil, err
-	}
-	q, err := n.queue(name)
+	q, err := n.reach(name, o.Client, cmp.Or(max(0, o.TryTimeout), 5*time.Second), cmp.Or(max(0, o.RetryDelay), 500*time.Millisecond))
 	if err != nil {
 		return nil, err
 	}

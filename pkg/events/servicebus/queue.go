@@ -34,29 +34,29 @@ type namespace struct {
 	client           azservicebus.ClientOptions
 }
 
-// with returns the namespace with the options of the SDK. It does no I/O: the error is about the connection
-// string, the host or the identity.
-func (n namespace) with(o azservicebus.ClientOptions, try, retryDelay time.Duration) (namespace, error) {
+// reach returns a queue of the namespace, and how the SDK is to reach it. It does no I/O: the error is about the
+// connection string, the host, the identity or the name.
+func (n namespace) reach(name string, o azservicebus.ClientOptions, try, retryDelay time.Duration) (queue, error) {
 	if n.byKey {
 		n.connectionString = strings.TrimSpace(n.connectionString)
 		fields, _ := connectionstring.Parse(n.connectionString) // the SDK refuses what is none
 		n.host, n.entity = strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/"), fields["entitypath"]
 	} else if n.host == "" || strings.ContainsAny(n.host, "/ ") {
-		return n, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", n.host)
+		return queue{}, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", n.host)
 	} else if n.identity == nil {
-		return n, errors.New("no identity is given for Service Bus")
+		return queue{}, errors.New("no identity is given for Service Bus")
 	}
-	if name, _, err := net.SplitHostPort(n.host); err == nil { // the SDK would expect a certificate of host and port
+	if host, _, err := net.SplitHostPort(n.host); err == nil { // the SDK would expect a certificate of host and port
 		o.TLSConfig = cmp.Or(o.TLSConfig, &tls.Config{MinVersion: tls.VersionTLS12}).Clone()
-		o.TLSConfig.ServerName = cmp.Or(o.TLSConfig.ServerName, name)
+		o.TLSConfig.ServerName = cmp.Or(o.TLSConfig.ServerName, host)
 	}
 	// Without a retry, the SDK's renewal of tokens in the background dials a dead broker without a pause.
 	o.RetryOptions = azservicebus.RetryOptions{MaxRetries: 1, RetryDelay: retryDelay, MaxRetryDelay: retryDelay}
 	n.try, n.client = try, o
 	if _, err := n.connect(); err != nil {
-		return n, fmt.Errorf("reading the Service Bus connection string: %w", err)
+		return queue{}, fmt.Errorf("reading the Service Bus connection string: %w", err)
 	}
-	return n, nil
+	return n.queue(name)
 }
 
 // connect does no I/O: the SDK connects lazily.
