@@ -1,6 +1,6 @@
 // Package dashboard is the HTTP function with the page for people: one document, which loads nothing else. It
 // asks the API for what it shows, with the key that it was opened with. function.json beside it is what the host
-// reads. Start with [New]; page/ has the page.
+// reads. Start with [Register]; page/ has the page.
 //
 // The package is internal to the program: its API may change in any release.
 package dashboard
@@ -10,8 +10,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 
@@ -34,32 +32,27 @@ var page embed.FS
 // shown and know no page.
 var scripts = []string{"rules.js", "route.js", "series.js", "dom.js", "chart.js", "list.js", "one.js", "ran.js", "page.js"}
 
-// Handler serves the page.
-type Handler struct {
-	page   []byte
-	tag    string // ETag of the page
-	policy string // Content-Security-Policy
-	log    *slog.Logger
-}
-
-// New puts the page together, with controls or without.
-func New(log *slog.Logger, controls bool) *Handler {
+// Register adds the page to a mux, with controls or without.
+func Register(mux *http.ServeMux, controls bool) {
 	style, script := part("style.css"), script()
 	if controls {
 		script += part("controls.js")
 	}
 	page := []byte(strings.NewReplacer("{{style}}", style, "{{script}}", script).Replace(part("page.html")))
-	sum := sha256.Sum256(page)
-	return &Handler{
-		page: page, tag: compression.TagOf(sum[:]),
-		// Only the page's own style and script apply. It asks nobody but the address it came from. Data cannot
-		// become markup.
-		policy: strings.Join([]string{
-			"default-src 'none'", "style-src '" + hash(style) + "'", "script-src '" + hash(script) + "'", "img-src data:", "connect-src 'self'",
-			"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
-		}, "; "),
-		log: log,
-	}
+	// Only the page's own style and script apply. It asks nobody but the address it came from. Data cannot
+	// become markup.
+	policy := strings.Join([]string{
+		"default-src 'none'", "style-src '" + hash(style) + "'", "script-src '" + hash(script) + "'", "img-src data:", "connect-src 'self'",
+		"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+	}, "; ")
+	mux.HandleFunc("GET "+Route, func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Type", "text/html; charset=utf-8")
+		header.Set("Content-Security-Policy", policy)
+		header.Set("Referrer-Policy", "no-referrer") // the address may hold the function key
+		compression.Send(w, r, page, page)
+	})
+	mux.HandleFunc(Route, problem.OnlyGET)
 }
 
 // script puts the script together. The severities of the statuses are those of package report.
@@ -89,24 +82,4 @@ func part(name string) string {
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
-}
-
-// Register adds the route to a mux.
-func (h *Handler) Register(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+Route, h.show)
-	mux.HandleFunc(Route, problem.OnlyGET(h.log))
-}
-
-func (h *Handler) show(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Security-Policy", h.policy)
-	header.Set("Referrer-Policy", "no-referrer") // the address may hold the function key
-	err := compression.Send(w, r, h.tag, func(to io.Writer) error {
-		_, err := to.Write(h.page)
-		return err
-	})
-	if err != nil {
-		h.log.Debug("a caller went away before its answer", "error", err.Error())
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,7 +20,7 @@ import (
 func request(t *testing.T, method, target string) *httptest.ResponseRecorder {
 	t.Helper()
 	mux := http.NewServeMux()
-	dashboard.New(slog.New(slog.DiscardHandler), false).Register(mux)
+	dashboard.Register(mux, false)
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, nil))
 	return w
@@ -110,7 +109,7 @@ func TestControlsAreInThePageOfAProgramThatHasThem(t *testing.T) {
 	t.Parallel()
 	for _, controls := range []bool{false, true} {
 		mux := http.NewServeMux()
-		dashboard.New(slog.New(slog.DiscardHandler), controls).Register(mux)
+		dashboard.Register(mux, controls)
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, dashboard.Route, nil))
 		script := part(t, w.Body.String(), "script")

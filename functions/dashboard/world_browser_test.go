@@ -136,7 +136,7 @@ func serveNight(t *testing.T, all int) string {
 	}
 	mux := http.NewServeMux()
 	h.Register(mux)
-	dashboard.New(slog.New(slog.DiscardHandler), false).Register(mux)
+	dashboard.Register(mux, false)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL

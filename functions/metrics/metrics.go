@@ -12,7 +12,6 @@
 package metrics
 
 import (
-	"cmp"
 	"net/http"
 	"runtime"
 
@@ -70,7 +69,7 @@ func (h *Handler) Gather() (all []*dto.MetricFamily, err error) {
 // Register adds the route to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+Route, h.scrape)
-	mux.HandleFunc(Route, problem.OnlyGET(h.Log))
+	mux.HandleFunc(Route, problem.OnlyGET)
 }
 
 // scrape answers with Prometheus text, family by family.
@@ -78,16 +77,11 @@ func (h *Handler) scrape(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
 	to, end := compression.Answer(w, r)
-	var gone error
 	err := h.show(func(f *dto.MetricFamily) {
-		if gone == nil {
-			_, gone = expfmt.MetricFamilyToText(to, f)
-		}
+		_, _ = expfmt.MetricFamilyToText(to, f) // a caller that went away has no use for an error
 	})
+	_ = end()
 	if err != nil {
 		h.Log.Error("some metrics of the process cannot be read", "error", err.Error())
-	}
-	if gone = cmp.Or(gone, end()); gone != nil {
-		h.Log.Debug("a caller went away before its answer", "error", gone.Error())
 	}
 }

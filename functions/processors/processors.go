@@ -7,14 +7,12 @@
 package processors
 
 import (
+	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -63,7 +61,7 @@ func (h *Handler) Register(mux *http.ServeMux) {
 	}
 	for route, answer := range routes {
 		mux.HandleFunc("GET "+route, answer)
-		mux.HandleFunc(route, problem.OnlyGET(h.Log))
+		mux.HandleFunc(route, problem.OnlyGET)
 	}
 }
 
@@ -77,7 +75,7 @@ func refused(format string, args ...any) error {
 	return refusal{fmt.Errorf(format, args...), http.StatusBadRequest}
 }
 
-// answered answers with what a function returns, as JSON, or with why it does not. Until the answer is sent, it has
+// answered answers with what a function returns, or with why it does not. Until the answer is sent, it has
 // one of some places; nil is without limit.
 func (h *Handler) answered(places *semaphore.Weighted, answer func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -88,24 +86,30 @@ func (h *Handler) answered(places *semaphore.Weighted, answer func(*http.Request
 			defer places.Release(1)
 		}
 		body, err := answer(r)
-		text, unencodable := json.Marshal(body)
-		refusal, refused := errors.AsType[refusal](err)
-		switch err = cmp.Or(err, unencodable); {
-		case err == nil:
-			sum := sha256.Sum256(text)
-			h.send(w, r, compression.TagOf(sum[:]), func(to io.Writer) error {
-				_, err := to.Write(text)
-				return err
-			})
-		case r.Context().Err() != nil: // nobody waits any more
-		case errors.Is(err, report.ErrUnknownName):
-			problem.Write(w, r, h.Log, http.StatusNotFound, err.Error())
-		case refused:
-			problem.Write(w, r, h.Log, refusal.status, err.Error())
-		default:
-			h.Log.Error("the state cannot be read", "error", err.Error())
-			problem.Write(w, r, h.Log, http.StatusServiceUnavailable, "the state cannot be read: "+err.Error())
+		h.answer(w, r, body, err)
+	}
+}
+
+// answer answers with a value as JSON, or with an error.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, body any, err error) {
+	text, unencodable := json.Marshal(body)
+	refusal, refused := errors.AsType[refusal](err)
+	switch err = cmp.Or(err, unencodable); {
+	case err == nil:
+		tagged := text
+		if _, list := body.(report.List); list { // its first field is its time, which changes with each answer
+			_, tagged, _ = bytes.Cut(text, []byte(","))
 		}
+		w.Header().Set("Content-Type", "application/json")
+		compression.Send(w, r, text, tagged)
+	case r.Context().Err() != nil: // nobody waits any more
+	case errors.Is(err, report.ErrUnknownName):
+		problem.Write(w, r, http.StatusNotFound, err.Error())
+	case refused:
+		problem.Write(w, r, refusal.status, err.Error())
+	default:
+		h.Log.Error("the state cannot be read", "error", err.Error())
+		problem.Write(w, r, http.StatusServiceUnavailable, "the state cannot be read: "+err.Error())
 	}
 }
 
@@ -116,12 +120,11 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 	case fields == "trend":
 		h.answered(h.reading, h.trend)(w, r)
 	case fields == "summary" && len(names) == 0:
-		h.writeList(w, r, h.Summary())
+		h.answer(w, r, h.Summary(), nil)
 	case fields == "summary" || fields == "":
-		h.writeList(w, r, h.List(r.Context(), names, fields == ""))
+		h.answer(w, r, h.List(r.Context(), names, fields == ""), nil)
 	default:
-		problem.Write(w, r, h.Log, http.StatusBadRequest,
-			fmt.Sprintf("fields is %q; allowed are summary, which leaves the partitions out, and trend, which is the lag of the last hour", fields))
+		h.answer(w, r, nil, refused("fields is %q; allowed are summary, which leaves the partitions out, and trend, which is the lag of the last hour", fields))
 	}
 }
 
@@ -147,23 +150,4 @@ func (h *Handler) state(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// writeList answers with a list, an entry at a time. Its tag is of the content, which its time does not change.
-func (h *Handler) writeList(w http.ResponseWriter, r *http.Request, all report.List) {
-	timeless, sum := all, sha256.New()
-	timeless.Time = time.Time{}
-	if err := report.WriteObject(sum, timeless); err != nil {
-		problem.Write(w, r, h.Log, http.StatusInternalServerError, "the list cannot be encoded: "+err.Error())
-		return
-	}
-	h.send(w, r, compression.TagOf(sum.Sum(nil)), func(to io.Writer) error { return report.WriteObject(to, all) })
-}
-
-// send answers with JSON.
-func (h *Handler) send(w http.ResponseWriter, r *http.Request, tag string, write func(io.Writer) error) {
-	w.Header().Set("Content-Type", "application/json")
-	if err := compression.Send(w, r, tag, write); err != nil {
-		h.Log.Debug("a caller went away before its answer", "error", err.Error())
-	}
 }

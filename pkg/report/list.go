@@ -1,14 +1,8 @@
 package report
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
@@ -38,40 +32,6 @@ var ErrUnknownName = errors.New("the processors file says which there are")
 // ErrUnknownName.
 func UnknownName(name string) error {
 	return fmt.Errorf("no processor or group is named %q: %w", name, ErrUnknownName)
-}
-
-// WriteObject writes a struct as a line of JSON. A slice is written element by element, so that the
-// JSON of thousands of processors is never in memory at once.
-func WriteObject(w io.Writer, object any) (err error) {
-	write := func(before string, value any) {
-		encoded, failed := json.Marshal(value)
-		if err = cmp.Or(err, failed); err == nil {
-			_, err = io.WriteString(w, before+string(encoded))
-		}
-	}
-	of, before := reflect.ValueOf(object), "{"
-	for _, f := range reflect.VisibleFields(of.Type()) {
-		all := of.FieldByIndex(f.Index)
-		if f.Anonymous {
-			continue // its fields follow
-		}
-		before += strconv.Quote(f.Tag.Get("json")) + ":"
-		if all.Kind() != reflect.Slice || all.Len() == 0 {
-			write(before, all.Interface())
-			before = ","
-			continue
-		}
-		before += "["
-		for n := range all.Len() {
-			write(before, all.Index(n).Interface())
-			before = ","
-		}
-		before = "],"
-	}
-	if err == nil {
-		_, err = io.WriteString(w, strings.TrimSuffix(before, ",")+"}\n")
-	}
-	return err
 }
 
 // History is the record of a processor, as the API answers it and `feedscale history` prints it.

@@ -79,9 +79,8 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 	if err != nil {
 		return program.Usage(err)
 	}
-	log := screen.Log(slog.LevelError)
 	host, err := app.Listen(c, app.Options{
-		Log: log, EventLines: screen, Version: env.Version, Now: env.Now, Controls: newControls(world, log),
+		Log: screen.Log(slog.LevelError), EventLines: screen, Version: env.Version, Now: env.Now, Controls: newControls(world),
 	})
 	if err != nil {
 		return program.Usage(err)
@@ -137,14 +136,12 @@ type worldControls struct {
 
 // newControls serves the controls of the page and "demo env". It refuses pages of other origins,
 // which a browser on this machine may show.
-func newControls(world *demo.World, log *slog.Logger) http.Handler {
+func newControls(world *demo.World) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, value any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		if err := console.WriteJSON(w, value); err != nil {
-			log.Debug("a caller went away before its answer", "error", err.Error())
-		}
+		_ = console.WriteJSON(w, value) // a caller that went away has no use for an error
 	}
 	mux.HandleFunc("GET "+dashboard.RouteControls, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, worldControls{world.Faults(), world.Watch()})
@@ -153,18 +150,18 @@ func newControls(world *demo.World, log *slog.Logger) http.Handler {
 	mux.HandleFunc("POST "+dashboard.RouteControls+"/{fault}", func(w http.ResponseWriter, r *http.Request) {
 		on, err := strconv.ParseBool(r.URL.Query().Get("on"))
 		if err != nil {
-			problem.Write(w, r, log, http.StatusBadRequest, "on is missing; allowed are on=true and on=false")
+			problem.Write(w, r, http.StatusBadRequest, "on is missing; allowed are on=true and on=false")
 			return
 		}
 		if err := world.Switch(r.PathValue("fault"), on); err != nil {
-			problem.Write(w, r, log, http.StatusNotFound, err.Error())
+			problem.Write(w, r, http.StatusNotFound, err.Error())
 			return
 		}
 		answer(w, worldControls{world.Faults(), world.Watch()})
 	})
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		problem.Write(w, r, log, http.StatusForbidden, "a page of another origin may not change the demo")
+		problem.Write(w, r, http.StatusForbidden, "a page of another origin may not change the demo")
 	}))
 	return protection.Handler(mux)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -124,7 +123,7 @@ func TestControlsAreSwitchedByThePageAndByNoOtherOrigin(t *testing.T) {
 	world, err := demo.Start(ctx, demo.Options{})
 	testworld.Must(t, err)
 	defer world.Close()
-	controls := newControls(world, slog.New(slog.DiscardHandler))
+	controls := newControls(world)
 	for _, c := range []struct {
 		rule         string
 		method, path string

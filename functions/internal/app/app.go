@@ -237,13 +237,13 @@ func (a *App) register(mux *http.ServeMux) {
 	}
 	h.Register(mux)
 	a.meters.Register(mux)
-	dashboard.New(a.options.Log, a.options.Controls != nil).Register(mux)
+	dashboard.Register(mux, a.options.Controls != nil)
 	if a.options.Controls != nil {
 		mux.Handle(dashboard.RouteControls, a.options.Controls)
 		mux.Handle(dashboard.RouteControls+"/", a.options.Controls)
 	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		problem.Write(w, r, a.options.Log, http.StatusNotFound, "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/report, /api/metrics and /api/dashboard")
+		problem.Write(w, r, http.StatusNotFound, "there is no such path; allowed are /api/processors, /api/processors/NAME, /api/report, /api/metrics and /api/dashboard")
 	})
 }
 

@@ -41,7 +41,7 @@ func (h *Host) guarded(next http.Handler, c *callers) http.Handler {
 	key, local := h.config.Settings.APIKey.Reveal(), config.IsLoopback(h.config.Settings.Listen)
 	refuse := func(w http.ResponseWriter, r *http.Request, status int, why string) {
 		w.Header().Set("Connection", "close")
-		problem.Write(w, r, h.options.Log, status, why)
+		problem.Write(w, r, status, why)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := givenKey(r)

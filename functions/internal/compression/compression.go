@@ -5,8 +5,8 @@
 package compression
 
 import (
-	"cmp"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"net/http"
@@ -14,16 +14,14 @@ import (
 	"strings"
 )
 
-// TagOf returns the ETag of a text whose SHA-256 is sum.
-func TagOf(sum []byte) string { return `"` + hex.EncodeToString(sum[:12]) + `"` }
-
-// Send answers with what write writes, or with 304 if the caller has what the tag names. The header Content-Type is
-// set by then. An error says that the caller went away.
+// Send answers with a body, or with 304 if the caller has it already. The ETag is that of tagged: the body, or the part of
+// it whose change makes another answer. The header Content-Type is set by then.
 //
 // No proxy may keep the answer (private), since it was given for a key. A browser may, and asks each time
 // whether it is still right (no-cache), since a scaler that reads a kept answer acts on an old number.
-func Send(w http.ResponseWriter, r *http.Request, tag string, write func(io.Writer) error) error {
-	header := w.Header()
+func Send(w http.ResponseWriter, r *http.Request, body, tagged []byte) {
+	header, sum := w.Header(), sha256.Sum256(tagged)
+	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	header.Set("ETag", tag)
 	header.Set("Cache-Control", "private, no-cache")
 	if r.URL.Query().Has("code") {
@@ -34,10 +32,11 @@ func Send(w http.ResponseWriter, r *http.Request, tag string, write func(io.Writ
 	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
 		header.Del("Content-Type")
 		w.WriteHeader(http.StatusNotModified)
-		return nil
+		return
 	}
 	to, end := Answer(w, r)
-	return cmp.Or(write(to), end())
+	_, _ = to.Write(body) // a caller that went away has no use for an error
+	_ = end()
 }
 
 // Answer returns what compresses an answer if the caller takes that, and what ends it. Speed counts, since

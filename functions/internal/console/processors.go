@@ -122,7 +122,7 @@ func WriteProcessorsJSON(w io.Writer, polled, decided []state.State) error {
 	for _, s := range decided {
 		all.Groups = append(all.Groups, report.NewGroup(s))
 	}
-	return report.WriteObject(Lines{w}, all)
+	return WriteJSON(w, all)
 }
 
 // Listing selects and sorts processors.

@@ -99,7 +99,7 @@ func WriteStatusJSON(w io.Writer, all report.List, l Listing) error {
 			problems = append(problems, problem{name, f.Code, f.Sentence, f.Remedy, f.Page()})
 		}
 	})
-	return report.WriteObject(Lines{w}, struct {
+	return WriteJSON(w, struct {
 		report.List
 		Problems []problem `json:"problems"`
 	}{all, problems})

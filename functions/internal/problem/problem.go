@@ -6,32 +6,27 @@ package problem
 
 import (
 	"encoding/json"
-	"log/slog"
 	"net/http"
 )
 
 // Write answers with a problem document.
-func Write(w http.ResponseWriter, r *http.Request, log *slog.Logger, status int, detail string) {
+func Write(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	err := json.NewEncoder(w).Encode(struct {
+	// A caller that went away has no use for an error.
+	_ = json.NewEncoder(w).Encode(struct {
 		Type     string `json:"type"`
 		Title    string `json:"title"`
 		Status   int    `json:"status"`
 		Detail   string `json:"detail"`
 		Instance string `json:"instance"`
 	}{"about:blank", http.StatusText(status), status, detail, r.URL.EscapedPath()})
-	if err != nil {
-		log.Debug("a caller went away before its answer", "error", err.Error())
-	}
 }
 
 // OnlyGET answers any other method than GET, of a path that has that one.
-func OnlyGET(log *slog.Logger) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Allow", "GET, HEAD")
-		Write(w, r, log, http.StatusMethodNotAllowed, "only GET is allowed here")
-	}
+func OnlyGET(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	Write(w, r, http.StatusMethodNotAllowed, "only GET is allowed here")
 }

@@ -2,7 +2,6 @@ package problem_test
 
 import (
 	"encoding/json"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +13,6 @@ import (
 // TestADocumentHasWhatRFC9457Names has one case for each way to ask for one.
 func TestADocumentHasWhatRFC9457Names(t *testing.T) {
 	t.Parallel()
-	log := slog.New(slog.DiscardHandler)
 	cases := []struct {
 		name    string
 		handler http.HandlerFunc
@@ -23,9 +21,9 @@ func TestADocumentHasWhatRFC9457Names(t *testing.T) {
 		detail  string
 		allow   string
 	}{
-		{"another method", problem.OnlyGET(log), 405, "Method Not Allowed", "only GET is allowed here", "GET, HEAD"},
+		{"another method", problem.OnlyGET, 405, "Method Not Allowed", "only GET is allowed here", "GET, HEAD"},
 		{"what a function says", func(w http.ResponseWriter, r *http.Request) {
-			problem.Write(w, r, log, http.StatusServiceUnavailable, `processor "orders" was never polled`)
+			problem.Write(w, r, http.StatusServiceUnavailable, `processor "orders" was never polled`)
 		}, 503, "Service Unavailable", `processor "orders" was never polled`, ""},
 	}
 	for _, c := range cases {
