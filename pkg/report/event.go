@@ -29,10 +29,7 @@ func NewEvent(s state.State, target map[string]string) events.ScaleEvent {
 		data.PreviousReplicas = &s.Published.Replicas
 	}
 	if len(s.Members) > 0 {
-		data.Processor, data.Group = "", s.Processor
-		for _, m := range s.Members {
-			data.Members = append(data.Members, events.Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: string(m.Status)})
-		}
+		data.Processor, data.Group, data.Members = "", s.Processor, members(s)
 	}
 	for _, t := range throughputOf(s) {
 		data.Throughput = append(data.Throughput, events.Throughput{

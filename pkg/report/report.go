@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -79,17 +80,9 @@ type Partition struct {
 type Group struct {
 	Name string `json:"name"`
 	Subject
-	Members []Member `json:"members"`
+	Members []events.Member `json:"members"`
 	Account
 	Throughput []Throughput `json:"throughput"` // of the containers that follow its members
-}
-
-// Member is a processor of a group, as the group's last decision saw it.
-type Member struct {
-	Processor       string            `json:"processor"`
-	DesiredReplicas *int              `json:"desiredReplicas"`
-	Lag             *int64            `json:"lag"`
-	Status          changefeed.Status `json:"status"`
 }
 
 // Kept has the fields that come from the store, of a processor or a group.
@@ -172,12 +165,18 @@ func NewStored(l Lookup) Stored {
 
 // NewStoredGroup returns the view of a group as the store holds it.
 func NewStoredGroup(l Lookup) StoredGroup {
-	g := Group{Name: l.Processor, Members: make([]Member, len(l.Members)), Throughput: throughputOf(l.State)}
+	g := Group{Name: l.Processor, Members: members(l.State), Throughput: throughputOf(l.State)}
 	g.Subject, g.Account = newSubject(l, l.Problem, len(l.Members) > 0, l.Totals())
-	for i, m := range l.Members {
-		g.Members[i] = Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: m.Status}
-	}
 	return StoredGroup{g, kept(l)}
+}
+
+// members are the processors of a group, as its last decision saw them.
+func members(s state.State) []events.Member {
+	all := make([]events.Member, len(s.Members))
+	for i, m := range s.Members {
+		all[i] = events.Member{Processor: m.Processor, DesiredReplicas: m.Replicas, Lag: m.Lag, Status: string(m.Status)}
+	}
+	return all
 }
 
 func kept(l Lookup) Kept {
