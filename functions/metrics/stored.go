@@ -14,14 +14,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// number is the value of a series; NaN, which has none, if it is unknown.
-func number[N int | int64 | float64](n *N) float64 {
-	if n == nil {
-		return math.NaN()
-	}
-	return float64(*n)
-}
-
 func flag(b bool) float64 {
 	if b {
 		return 1
@@ -61,11 +53,11 @@ func (h *Handler) stored(f *families) {
 
 func (f *families) processor(e *overview.Entry) {
 	p, l := e.Processor, labels(nil).with("processor", e.Processor.Name)
-	f.add("feedscale_processor_lag", "Pending transactions in LSNs, not documents, of the partitions that are known.", l, number(p.Lag))
+	f.add("feedscale_processor_lag", "Pending transactions in LSNs, not documents, of the partitions that are known.", l, report.Float(p.Lag))
 	f.add("feedscale_processor_change_age_seconds", "Seconds since the oldest pending change was written; absent if nothing is pending.",
-		l, number(p.ChangeAgeSeconds))
-	f.add("feedscale_processor_partitions", "Partitions, the children of a split for their parent.", l, number(p.PartitionCount))
-	f.add("feedscale_processor_partitions_with_lag", "Partitions known to have pending changes.", l, number(p.PartitionsWithLag))
+		l, report.Float(p.ChangeAgeSeconds))
+	f.add("feedscale_processor_partitions", "Partitions, the children of a split for their parent.", l, report.Float(p.PartitionCount))
+	f.add("feedscale_processor_partitions_with_lag", "Partitions known to have pending changes.", l, report.Float(p.PartitionsWithLag))
 	f.add("feedscale_processor_complete", "1 if no partition is unknown.", l, flag(p.Complete))
 	if d := e.Decision; d != nil { // whether it is published or not
 		f.add("feedscale_processor_desired_replicas", "Replicas that were decided.", l, float64(d.Replicas))
@@ -79,11 +71,11 @@ func (f *families) processor(e *overview.Entry) {
 		f.add("feedscale_processor_poll_request_charge", "Request units that the last poll spent at Cosmos DB; a shared request counts once.",
 			l, p.RequestCharge)
 	}
-	f.add("feedscale_processor_arrival_per_second", "Transactions that arrive per second, if the last poll could tell.", l, number(p.ArrivalPerSecond))
+	f.add("feedscale_processor_arrival_per_second", "Transactions that arrive per second, if the last poll could tell.", l, report.Float(p.ArrivalPerSecond))
 	f.add("feedscale_processor_drain_per_replica_per_second", "Transactions that one replica works off per second, as measured last.",
-		l, number(p.DrainPerReplica))
+		l, report.Float(p.DrainPerReplica))
 	f.add("feedscale_processor_catch_up_seconds", "Seconds until the lag is worked off by the replicas that were decided; +Inf is never.",
-		l, number(e.CatchUp))
+		l, report.Float(e.CatchUp))
 	f.add("feedscale_processor_last_poll_timestamp_seconds", "When the processor was last polled, whatever came of it.", l, timestamp(p.AttemptedAt))
 	f.add("feedscale_processor_last_measured_timestamp_seconds", "When a poll last measured something of the processor.", l, timestamp(p.PolledAt))
 	f.add("feedscale_processor_events_total", "Scale events made for the processor since its state began: the sequence of the last one.",
@@ -97,10 +89,10 @@ func (f *families) processor(e *overview.Entry) {
 
 func (f *families) group(g report.Group) {
 	l := labels(nil).with("group", g.Name)
-	f.add("feedscale_group_lag", "Pending transactions in LSNs, not documents, of the members that are known.", l, number(g.Lag))
+	f.add("feedscale_group_lag", "Pending transactions in LSNs, not documents, of the members that are known.", l, report.Float(g.Lag))
 	f.add("feedscale_group_change_age_seconds", "Seconds since the oldest pending change of the members was written; absent if nothing is pending.",
-		l, number(g.ChangeAgeSeconds))
-	f.add("feedscale_group_desired_replicas", "Replicas that were decided for the group: the most that a member asks for.", l, number(g.DesiredReplicas))
+		l, report.Float(g.ChangeAgeSeconds))
+	f.add("feedscale_group_desired_replicas", "Replicas that were decided for the group: the most that a member asks for.", l, report.Float(g.DesiredReplicas))
 	if g.Active != nil {
 		f.add("feedscale_group_active", "1 if the group has to be kept above zero replicas.", l, flag(*g.Active))
 	}
@@ -114,21 +106,21 @@ func (f *families) group(g report.Group) {
 func (f *families) throughput(t report.Throughput, processor string) {
 	l := labels(nil).with("account", t.Account).with("container", t.Container).with("processor", processor)
 	f.add("feedscale_throughput_provisioned_request_units_per_second",
-		"Request units a second that the container had when it was read last; of autoscaled throughput the maximum.", l, number(t.Provisioned))
+		"Request units a second that the container had when it was read last; of autoscaled throughput the maximum.", l, report.Float(t.Provisioned))
 	f.add("feedscale_throughput_desired_request_units_per_second", "Request units a second that are recommended, or to be provisioned.",
-		l, number(t.Desired))
+		l, report.Float(t.Desired))
 	f.add("feedscale_throughput_needed_request_units_per_second", "Request units a second that the replicas need, before every bound.",
-		l, number(t.Needed))
+		l, report.Float(t.Needed))
 	f.add("feedscale_throughput_found_request_units_per_second", "Request units a second before the first change; absent if nothing was changed.",
-		l, number(t.Found))
+		l, report.Float(t.Found))
 	f.add("feedscale_throughput_at_limit", "1 if the replicas need more than the container may be raised to.", l, flag(t.AtLimit))
 }
 
 func (f *families) partition(p *report.Partition, processor string) {
 	l := labels(nil).with("processor", processor).with("lease", p.Lease)
-	f.add("feedscale_partition_lag", "Pending transactions of a partition, in LSNs.", l, number(p.Lag))
+	f.add("feedscale_partition_lag", "Pending transactions of a partition, in LSNs.", l, report.Float(p.Lag))
 	f.add("feedscale_partition_change_age_seconds", "Seconds since the oldest pending change of a partition was written; absent if nothing is pending.",
-		l, number(p.ChangeAgeSeconds))
+		l, report.Float(p.ChangeAgeSeconds))
 	f.add("feedscale_partition_status", "1, labelled with the status that the partition is in.", l.with("status", string(p.Status)), 1)
 }
 

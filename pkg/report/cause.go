@@ -30,8 +30,8 @@ type trouble struct {
 // an account that fail in the same way are one cause, of the account.
 func Causes(l List) []Cause {
 	var found []*trouble
-	note := func(name string, causes []changefeed.Cause) {
-		for _, c := range causes {
+	for _, r := range l.Rows() {
+		for _, c := range r.Causes {
 			at := slices.IndexFunc(found, func(t *trouble) bool { return t.Of == c.Of && t.Says == c.Says && t.Effect == c.Effect })
 			if at < 0 {
 				at, found = len(found), append(found, &trouble{Cause: c})
@@ -43,16 +43,10 @@ func Causes(l List) []Cause {
 			if c.Since.Before(t.Since) {
 				t.Since = c.Since
 			}
-			if !slices.Contains(t.names[max(0, len(t.names)-1):], name) {
-				t.names = append(t.names, name)
+			if !slices.Contains(t.names[max(0, len(t.names)-1):], r.Name) {
+				t.names = append(t.names, r.Name)
 			}
 		}
-	}
-	for _, p := range l.Processors {
-		note(p.Name, p.Causes)
-	}
-	for _, g := range l.Groups {
-		note(g.Name, g.Causes)
 	}
 	all := make([]Cause, len(found))
 	for i, t := range found {

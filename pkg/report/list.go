@@ -24,6 +24,26 @@ func NewList(now time.Time, processors []Stored, groups []StoredGroup) List {
 	return l
 }
 
+// Row is what the processors and groups of a List have in common.
+type Row struct {
+	Name  string
+	Group bool
+	Subject
+	Kept
+	Findings []Finding
+}
+
+// Rows returns the processors, then the groups.
+func (l List) Rows() (rows []Row) {
+	for _, p := range l.Processors {
+		rows = append(rows, Row{p.Name, false, p.Subject, p.Kept, p.Findings})
+	}
+	for _, g := range l.Groups {
+		rows = append(rows, Row{g.Name, true, g.Subject, g.Kept, g.Findings})
+	}
+	return rows
+}
+
 // ErrUnknownName is the error of a name that no processor and no group has. Its text says where to
 // look.
 var ErrUnknownName = errors.New("the processors file says which there are")

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -47,4 +48,12 @@ func Age(seconds *int64) string {
 	default:
 		return fmt.Sprintf("%dh", *seconds/3600)
 	}
+}
+
+// Float returns a number; NaN if it is unknown.
+func Float[N int | int64 | float64](n *N) float64 {
+	if n == nil {
+		return math.NaN()
+	}
+	return float64(*n)
 }

@@ -92,11 +92,8 @@ func find(ctx context.Context, record app.Record, names []string) (report.List, 
 }
 
 func namesOf(all report.List) (names []string) {
-	for _, p := range all.Processors {
-		names = append(names, p.Name)
-	}
-	for _, g := range all.Groups {
-		names = append(names, g.Name)
+	for _, r := range all.Rows() {
+		names = append(names, r.Name)
 	}
 	return names
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"time"
 
@@ -58,7 +57,7 @@ func (h History) Write(w io.Writer, style Style) error {
 		if s.Changed() {
 			changes++
 		}
-		for i, value := range []float64{number(s.Lag), number(s.Age), number(s.Replicas)} {
+		for i, value := range []float64{report.Float(s.Lag), report.Float(s.Age), report.Float(s.Replicas)} {
 			plots[i].Points = append(plots[i].Points, Point{s.Time, value})
 		}
 	}
@@ -69,14 +68,6 @@ func (h History) Write(w io.Writer, style Style) error {
 		drawn += p.String() + "\n"
 	}
 	return style.print(w, drawn+h.decisions(style))
-}
-
-// number is a value of a Point.
-func number[T int | int64](n *T) float64 {
-	if n == nil {
-		return math.NaN()
-	}
-	return float64(*n)
 }
 
 // decisions lists the changes of the replicas, the newest last. It has no lag: that of a sample may

@@ -41,15 +41,15 @@ func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
 	if hidden := total - len(all.Processors); hidden > 0 {
 		fmt.Fprintf(&b, "%d more: --all\n", hidden)
 	}
-	each(all, func(name string, findings []report.Finding) {
-		if explained[name] {
-			findings = slices.DeleteFunc(slices.Clone(findings), isCaused)
+	for _, r := range all.Rows() {
+		if explained[r.Name] {
+			r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), isCaused)
 		}
-		if len(findings) > 0 {
+		if len(r.Findings) > 0 {
 			b.WriteString("\n")
 		}
-		style.findings(&b, "", name, findings)
-	})
+		style.findings(&b, "", r.Name, r.Findings)
+	}
 	writeThroughput(&b, all, style)
 	return style.print(w, b.String())
 }
@@ -94,25 +94,15 @@ type problem struct {
 func WriteStatusJSON(w io.Writer, all report.List, l Listing) error {
 	all = arranged(all, l)
 	problems := []problem{}
-	each(all, func(name string, findings []report.Finding) {
-		for _, f := range findings {
-			problems = append(problems, problem{name, f.Code, f.Sentence, f.Remedy, f.Page()})
+	for _, r := range all.Rows() {
+		for _, f := range r.Findings {
+			problems = append(problems, problem{r.Name, f.Code, f.Sentence, f.Remedy, f.Page()})
 		}
-	})
+	}
 	return WriteJSON(w, struct {
 		report.List
 		Problems []problem `json:"problems"`
 	}{all, problems})
-}
-
-// each visits the findings of every processor and group.
-func each(all report.List, visit func(name string, findings []report.Finding)) {
-	for _, p := range all.Processors {
-		visit(p.Name, p.Findings)
-	}
-	for _, g := range all.Groups {
-		visit(g.Name, g.Findings)
-	}
 }
 
 // arranged is the processors and groups of a listing, by default the worst first. An overdue
@@ -133,26 +123,24 @@ func arranged(all report.List, l Listing) report.List {
 
 func statusRows(all report.List) [][]Cell {
 	rows := [][]Cell{Head("PROCESSOR", "STATUS", ">REPLICAS", ">LAG", ">AGE", "POLLED")}
-	row := func(name string, of report.Subject, kept report.Kept) {
-		cells := Row(name, string(of.Status), replicas(of), Number(of.Lag), report.Age(of.ChangeAgeSeconds), "never")
-		cells[1].Color, cells[5].Color = statusColor(of.Status), Red
-		if kept.Paused {
+	for _, r := range all.Rows() {
+		name := r.Name
+		if r.Group {
+			name = "group " + name
+		}
+		cells := Row(name, string(r.Status), replicas(r.Subject), Number(r.Lag), report.Age(r.ChangeAgeSeconds), "never")
+		cells[1].Color, cells[5].Color = statusColor(r.Status), Red
+		if r.Paused {
 			cells[1].Text += ", paused"
 		}
-		if kept.AttemptedAt != nil {
-			seconds := max(0, int64(all.Time.Sub(*kept.AttemptedAt).Seconds()))
+		if r.AttemptedAt != nil {
+			seconds := max(0, int64(all.Time.Sub(*r.AttemptedAt).Seconds()))
 			cells[5] = Cell{report.Age(&seconds) + " ago", Dim}
 		}
-		if kept.Stale {
+		if r.Stale {
 			cells[5] = Cell{cells[5].Text + ", overdue", Red}
 		}
 		rows = append(rows, cells)
-	}
-	for _, p := range all.Processors {
-		row(p.Name, p.Subject, p.Kept)
-	}
-	for _, g := range all.Groups {
-		row("group "+g.Name, g.Subject, g.Kept)
 	}
 	return rows
 }
