@@ -40,17 +40,12 @@ import (
 type Options struct {
 	Log        *slog.Logger
 	EventLines io.Writer // takes the events if they go to standard output
-	ReadOnly   bool      // nothing may be written: a state file that is not there is not created
 	Version    string    // of this build
 	Now        func() time.Time
 
 	// BehindHost says that a Functions host calls, which has asked for the key, and passes the Host
 	// header on that its own caller sent.
 	BehindHost bool
-
-	// Asking is called with the address of the process to ask, if another process has the state file
-	// open. That is possible only with ReadOnly.
-	Asking func(address string)
 
 	// Controls answers what the page's controls ask for, at dashboard.RouteControls and below; nil if the world is
 	// not this program's to change.
@@ -72,20 +67,10 @@ type App struct {
 	samples samples
 }
 
-// New wires a configuration. No request is made yet; only a bolt file is opened.
-func New(c config.Config, o Options) (*App, error) {
-	connections := connect.New(c.Settings)
-	connections.Asking = o.Asking
-	store, err := connections.Store(c.Settings.State, o.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
-	return wire(c, o, connections, store)
-}
-
-// wire is New over a store, which it closes if it fails.
-func wire(c config.Config, o Options, connections *connect.Connections, store state.Store) (*App, error) {
-	clock := poller.NewClock(o.Now)
+// New wires a configuration over a store, which Close closes, and New itself if it fails. No request is
+// made yet.
+func New(c config.Config, o Options, store state.Store) (*App, error) {
+	connections, clock := connect.New(c.Settings), poller.NewClock(o.Now)
 	o.Now = clock.Now
 	a := &App{config: c, options: o, samples: samples{log: o.Log, every: c.Settings.Samples}, store: &state.Commits{Store: store}}
 	if name := c.Settings.Ignored; name != "" {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
+	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -74,6 +75,16 @@ func configured(t *testing.T, w *testworld.Shop, clock *testworld.Clock, file, f
 	c, err := config.Read(config.Input{Environ: testworld.Environ(settings)})
 	testworld.Must(t, err)
 	return c, app.Options{Log: slog.New(slog.DiscardHandler), EventLines: io.Discard, Version: "v1.2.3", Now: clock.Now}
+}
+
+// opened is an app over its state.
+func opened(t *testing.T, c config.Config, o app.Options) *app.App {
+	t.Helper()
+	store, err := connect.New(c.Settings).Store(false)
+	testworld.Must(t, err)
+	a, err := app.New(c, o, store)
+	testworld.Must(t, err)
+	return a
 }
 
 // answer is what HTTP answers.
@@ -252,9 +263,7 @@ func TestCloseReleasesTheStateAndSaysNothingWhereAllWasClosed(t *testing.T) {
 	c, o := configured(t, w, clock, file, "")
 	var log bytes.Buffer
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
-	a, err := app.New(c, o)
-	testworld.Must(t, err)
-	a.Close()
+	opened(t, c, o).Close()
 	store, err := boltstore.Open(file)
 	testworld.Must(t, err)
 	testworld.Must(t, store.Close())

@@ -10,12 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/otlp"
 	"github.com/feedscale/feedscale/functions/poll"
 	"github.com/feedscale/feedscale/functions/shard"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
 )
 
 // The limits of a caller. Under a Functions host, which has its own, the only caller is the host.
@@ -55,8 +57,12 @@ func Listen(c config.Config, o Options) (*Host, error) {
 	if c.Settings.Health != "" && !o.BehindHost {
 		h.health, err = ListenAt(c.Settings.Health, "FEEDSCALE_HEALTH_LISTEN")
 	}
+	var store state.Store
 	if err == nil {
-		h.App, err = New(c, o)
+		store, err = connect.New(c.Settings).Store(false)
+	}
+	if err == nil {
+		h.App, err = New(c, o, store)
 	}
 	if err != nil {
 		listener.Close()

@@ -42,7 +42,7 @@ func NewRecord(store state.Store, configure func() (config.Config, error), o Opt
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
 	}
-	a, err := wire(c, o, connect.New(c.Settings), store)
+	a, err := New(c, o, store)
 	if err != nil {
 		return nil, nil, err
 	}

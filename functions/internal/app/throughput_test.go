@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -28,11 +27,10 @@ func TestThroughputFollowsTheTicksOfAnApp(t *testing.T) {
 	tick := func(fields string, mode poller.Mode) {
 		t.Helper()
 		c, o := configured(t, w, clock, file, fields)
-		o.Log, o.ReadOnly = slog.New(slog.NewTextHandler(&log, nil)), mode.DryRun
-		a, err := app.New(c, o)
-		testworld.Must(t, err)
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		a := opened(t, c, o)
 		defer a.Close()
-		_, err = a.Poll(t.Context(), mode)
+		_, err := a.Poll(t.Context(), mode)
 		testworld.Must(t, err)
 		clock.Advance(time.Minute)
 	}

@@ -31,8 +31,7 @@ func TestWhatThroughputIsNeededIsShownFromTheFirstTickOn(t *testing.T) {
 			c, o := configured(t, w, clock, file, ", throughput: {mode: "+mode+", containers: [{container: views, ruPerReplica: 1500}]}")
 			var published bytes.Buffer
 			o.EventLines = &published
-			a, err := app.New(c, o)
-			testworld.Must(t, err)
+			a := opened(t, c, o)
 			result, err := a.Poll(t.Context(), poller.Mode{All: true})
 			testworld.Must(t, err)
 			a.Close()
@@ -84,8 +83,7 @@ func TestAContainerThatStaysAsItIsIsReadOnceInFiveMinutes(t *testing.T) {
 	}
 	w.Write(testworld.Orders, 30)
 	c, o := configured(t, w, clock, filepath.Join(t.TempDir(), "feedscale.db"), ", throughput: {mode: apply, containers: ["+named+"]}")
-	a, err := app.New(c, o)
-	testworld.Must(t, err)
+	a := opened(t, c, o)
 	defer a.Close()
 	reads := func() int {
 		n := w.Account.Requests().Requests
@@ -119,9 +117,7 @@ func TestADryRunShowsWhatTwoProcessorsNeedOfOneContainer(t *testing.T) {
 	const follows = ", throughput: {mode: apply, containers: [{container: views, ruPerReplica: 1500}]}"
 	second := "}, {name: second, connection: COSMOS, databaseId: shop, containerId: orders, processorName: second, accountHost: " + testworld.OrdersHost + ", changeFeedLagThreshold: 10" + follows
 	c, o := configured(t, w, clock, filepath.Join(t.TempDir(), "feedscale.db"), follows+second)
-	o.ReadOnly = true
-	a, err := app.New(c, o)
-	testworld.Must(t, err)
+	a := opened(t, c, o)
 	defer a.Close()
 	result, err := a.Poll(t.Context(), poller.Mode{All: true, DryRun: true})
 	testworld.Must(t, err)
@@ -142,9 +138,8 @@ func TestASettingThatNothingReadsAnyMoreIsSaidOnce(t *testing.T) {
 	for set, want := range map[string]int{"": 0, "FEEDSCALE_RU_PRICE": 1} {
 		var log bytes.Buffer
 		c.Settings.Ignored, o.Log = set, slog.New(slog.NewJSONHandler(&log, nil))
-		a, err := app.New(c, o)
-		testworld.Must(t, err)
-		_, err = a.Poll(t.Context(), poller.Mode{All: true})
+		a := opened(t, c, o)
+		_, err := a.Poll(t.Context(), poller.Mode{All: true})
 		testworld.Must(t, err)
 		a.Close()
 		if got := strings.Count(log.String(), `"level":"WARN","msg":"a setting is ignored`); got != want || !strings.Contains(log.String(), set) {

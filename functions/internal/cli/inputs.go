@@ -117,20 +117,13 @@ func readSettings(env program.Env) (config.Settings, error) {
 
 // options are those of an app in this process.
 func options(env program.Env, log *slog.Logger, events io.Writer) app.Options {
-	return app.Options{Log: log, EventLines: events, Version: env.Version, Now: env.Now, Asking: asking(env)}
-}
-
-// asking tells a person which process is asked because it has the state file open.
-func asking(env program.Env) func(address string) {
-	return func(address string) {
-		env.Say("another process has the state file open, and is asked at " + address)
-	}
+	return app.Options{Log: log, EventLines: events, Version: env.Version, Now: env.Now}
 }
 
 // source is what a command reads: the API of a running feedscale, or the state.
 type source struct {
 	url, file string    // flags
-	asked     sync.Once // a process in place of the state file
+	said      sync.Once // that a process is asked in place of the state file
 }
 
 func (s *source) flags(f *program.Flags, env program.Env) {
@@ -167,10 +160,17 @@ func (s *source) store(env program.Env) (config.Settings, state.Store, error) {
 		}
 		return settings, api, err
 	}
-	connections := connect.New(settings)
-	connections.Asking = func(address string) { s.asked.Do(func() { asking(env)(address) }) }
-	store, err := connections.Store(settings.State, true)
+	store, err := s.open(env, settings)
 	return settings, store, err
+}
+
+// open opens the state to read it.
+func (s *source) open(env program.Env, settings config.Settings) (state.Store, error) {
+	store, err := connect.New(settings).Store(true)
+	if api, asked := store.(*connect.API); asked {
+		s.said.Do(func() { env.Say("another process has the state file open, and is asked at " + api.Address()) })
+	}
+	return store, err
 }
 
 // record opens what a command reads, until end. Without a log there is one only if FEEDSCALE_LOG_LEVEL asks for it:

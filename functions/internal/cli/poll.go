@@ -12,10 +12,12 @@ import (
 	"sync/atomic"
 
 	"github.com/feedscale/feedscale/functions/internal/app"
+	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/boltstore"
 )
 
@@ -60,14 +62,18 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 	} else {
 		waiting.ErrTerminal = nil // the log shows the progress
 	}
-	wiring := options(env, log, lines)
-	wiring.ReadOnly = o.dryRun
-	a, err := app.New(c, wiring)
-	if errors.Is(err, boltstore.ErrInUse) && !o.dryRun {
+	var store state.Store
+	if o.dryRun {
+		store, err = new(source).open(env, c.Settings)
+	} else if store, err = connect.New(c.Settings).Store(false); errors.Is(err, boltstore.ErrInUse) {
 		err = fmt.Errorf("%w; or poll with --dry-run, which writes nothing", err)
 	}
 	if err != nil {
 		return program.Usage(err)
+	}
+	a, err := misused(app.New(c, options(env, log, lines), store))
+	if err != nil {
+		return err
 	}
 	all := cmp.Or(len(names), len(c.Processors))
 	left := func(decided int) string { return fmt.Sprintf("%d of %d processors", all-decided, all) }

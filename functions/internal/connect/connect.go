@@ -37,10 +37,6 @@ import (
 // Connections makes each account and each credential once, however many processors share it. It is
 // not safe for concurrent use.
 type Connections struct {
-	// Asking is told the address that is asked in place of a state file that another process has open;
-	// nil if nobody is to be told.
-	Asking func(address string)
-
 	settings config.Settings
 	accounts map[config.CosmosConnection]*cosmos.Account
 
@@ -248,8 +244,9 @@ func (c *Connections) Consumer(e config.Events, o servicebus.ConsumerOptions) (*
 }
 
 // Store opens the state. readOnly takes a state file that is not there for an empty one, instead of
-// creating it, and asks the process that has it open.
-func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) {
+// creating it. If another process has it open, the store is an API, which asks that process.
+func (c *Connections) Store(readOnly bool) (state.Store, error) {
+	s := c.settings.State
 	if s.BoltPath == "" {
 		return c.Table(s.Table)
 	}
@@ -268,9 +265,6 @@ func (c *Connections) Store(s config.State, readOnly bool) (state.Store, error) 
 		api, wrong := NewAPI("http://"+c.settings.Listen, c.settings.APIKey.Reveal())
 		if wrong != nil {
 			return nil, fmt.Errorf("%w; nor does FEEDSCALE_LISTEN, %s, say where it can be asked", err, c.settings.Listen)
-		}
-		if c.Asking != nil {
-			c.Asking(api.Address())
 		}
 		api.inUse = err
 		return api, nil

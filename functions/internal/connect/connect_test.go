@@ -279,8 +279,9 @@ func TestWithoutAQueueEventsAreLines(t *testing.T) {
 
 func TestAStateFileThatIsOnlyReadIsNotCreated(t *testing.T) {
 	t.Parallel()
-	c, path := New(config.Settings{}), filepath.Join(t.TempDir(), "data", "feedscale.db")
-	empty, err := c.Store(config.State{BoltPath: path}, true)
+	path := filepath.Join(t.TempDir(), "data", "feedscale.db")
+	c := New(config.Settings{State: config.State{BoltPath: path}, Listen: "127.0.0.1:1"})
+	empty, err := c.Store(true)
 	testworld.Must(t, err)
 	if _, none := empty.(state.Empty); !none {
 		t.Errorf("got %T", empty)
@@ -288,14 +289,13 @@ func TestAStateFileThatIsOnlyReadIsNotCreated(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is there: %v", err)
 	}
-	store, err := c.Store(config.State{BoltPath: path}, false)
+	store, err := c.Store(false)
 	testworld.Must(t, err)
 	defer store.Close()
-	if _, err := c.Store(config.State{BoltPath: path}, false); !errors.Is(err, boltstore.ErrInUse) {
+	if _, err := c.Store(false); !errors.Is(err, boltstore.ErrInUse) {
 		t.Errorf("a file that is open: %v", err)
 	}
-	asked := New(config.Settings{Listen: "127.0.0.1:1"})
-	running, err := asked.Store(config.State{BoltPath: path}, true)
+	running, err := c.Store(true)
 	testworld.Must(t, err)
 	if _, err := storetest.Load(t.Context(), running, "orders"); !errors.Is(err, boltstore.ErrInUse) || !strings.Contains(err.Error(), "set FEEDSCALE_LISTEN") {
 		t.Errorf("a file that is open in a process that does not answer: %v", err)

@@ -54,10 +54,10 @@ func TestTheHistoryInAFileThatIsOpenComesFromWhoHasItOpen(t *testing.T) {
 			quickest := time.Hour // of three: the machine may be busy
 			for range 3 {
 				connections := New(config.Settings{State: config.State{BoltPath: path}, Listen: strings.TrimPrefix(process.URL, "http://"), APIKey: config.NewSecret("k-1")})
-				connections.Asking = func(address string) { asked = address }
 				began := time.Now()
-				store, openErr := connections.Store(connections.settings.State, true)
+				store, openErr := connections.Store(true)
 				testworld.Must(t, openErr)
+				asked = store.(*API).Address()
 				samples, err = store.History(t.Context(), "orders", from, from.Add(time.Hour))
 				quickest = min(quickest, time.Since(began))
 			}
