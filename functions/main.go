@@ -7,11 +7,8 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -28,8 +25,6 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(program.Main(ctx, program.OS(release), []program.Command{cli.Serve, cli.Poll, cli.Check(nil), program.Version},
-		" in the handler of a function app; the command-line tool may have it: go build ./functions/cmd/feedscale"))
+	program.Run(release, []program.Command{cli.Serve, cli.Poll, cli.Check(nil), program.Version},
+		" in the handler of a function app; the command-line tool may have it: go build ./functions/cmd/feedscale")
 }

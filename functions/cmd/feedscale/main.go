@@ -4,11 +4,7 @@
 package main
 
 import (
-	"context"
-	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 
 	"github.com/feedscale/feedscale/functions/internal/cli"
 	"github.com/feedscale/feedscale/functions/internal/program"
@@ -29,8 +25,4 @@ func commands() []program.Command {
 	}
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(program.Main(ctx, program.OS(release), commands(), ""))
-}
+func main() { program.Run(release, commands(), "") }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -48,6 +46,7 @@ type runner struct {
 	scaler NewScaler
 	screen *program.Screen
 	log    *slog.Logger
+	hangup chan os.Signal
 	seen   string // the look of the processors file when it was read last
 }
 
@@ -68,24 +67,15 @@ func (r *runner) run(ctx context.Context) error {
 		level = slog.LevelWarn
 	}
 	r.log = r.screen.Log(level)
-	hangup := make(chan os.Signal, 1)
+	r.hangup = make(chan os.Signal, 1)
 	if !r.env.Person() { // a terminal sends SIGHUP when it closes, to end its processes
-		signal.Notify(hangup, syscall.SIGHUP)
-		defer signal.Stop(hangup)
+		signal.Notify(r.hangup, syscall.SIGHUP)
+		defer signal.Stop(r.hangup)
 	}
 	r.seen = look(c.Source)   // FEEDSCALE_PROCESSORS is no file, and never changes
 	var before *config.Config // one that worked, while c was not tried yet
 	for {
-		serving, end := context.WithCancel(ctx)
-		var next *config.Config
-		var watching sync.WaitGroup
-		watching.Go(func() {
-			next = r.changed(serving, c.Source, hangup)
-			end()
-		})
-		err := r.serve(serving, &c)
-		end()
-		watching.Wait()
+		next, err := r.serve(ctx, &c)
 		failure, _ := errors.AsType[program.Failure](err)
 		switch {
 		case before != nil && failure.Status == program.StatusUsage:
@@ -100,47 +90,51 @@ func (r *runner) run(ctx context.Context) error {
 	}
 }
 
-// serve polls and answers until ctx ends. It writes the addresses that it listens on into c, so
-// that a restart keeps them.
-func (r *runner) serve(ctx context.Context, c *config.Config) error {
-	events := io.Writer(console.Lines{Writer: r.env.Stdout})
-	if r.screen.Live {
-		events = r.screen
-	}
-	h, err := misused(app.Listen(*c, options(r.env, r.log, events)))
+// serve polls and answers until ctx ends, or the processors file changes, which is next then. It writes
+// the addresses that it listens on into c, so that a restart keeps them.
+func (r *runner) serve(ctx context.Context, c *config.Config) (next *config.Config, err error) {
+	h, err := misused(app.Listen(*c, options(r.env, r.log, r.screen)))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer h.Close()
 	c.Settings.Listen = strings.TrimPrefix(h.URL(), "http://")
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	var took func(report.Tick)
-	if r.screen.Live {
-		took = r.screen.Tick
+	work := []func(context.Context) error{
+		func(ctx context.Context) error { return h.TickForever(ctx, took) },
+		func(ctx context.Context) error {
+			next = r.changed(ctx, c.Source)
+			end()
+			return nil
+		},
 	}
-	work := []func(context.Context) error{func(ctx context.Context) error { return h.TickForever(ctx, took) }}
 	if c.Settings.Scaler.Listen != "" {
 		listener, err := misused(app.ListenAt(c.Settings.Scaler.Listen, scalerSetting))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer listener.Close()
 		c.Settings.Scaler.Listen = listener.Addr().String()
 		scale, err := misused(r.scaler(c.Settings.Scaler, h, 0, r.log))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		work = append(work, func(ctx context.Context) error { return scale(ctx, listener) })
 	}
 	if r.screen.Live {
+		took = r.screen.Tick
 		r.show(c.Settings)
 	}
-	return h.Serve(ctx, func(ctx context.Context) error {
+	err = h.Serve(ctx, func(ctx context.Context) error {
 		all, ctx := errgroup.WithContext(ctx)
 		for _, one := range work {
 			all.Go(func() error { return one(ctx) })
 		}
 		return all.Wait()
 	})
+	return next, err
 }
 
 // show begins the picture: the addresses, then every processor, the worst first.
@@ -161,13 +155,13 @@ func (r *runner) show(s config.Settings) {
 
 // changed waits for a change of the file, or SIGHUP, and returns the new configuration; nil when
 // ctx ends. It logs a file with mistakes once, and waits on.
-func (r *runner) changed(ctx context.Context, file string, hangup <-chan os.Signal) *config.Config {
+func (r *runner) changed(ctx context.Context, file string) *config.Config {
 	for before := r.seen; ; {
 		asked := false
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-hangup:
+		case <-r.hangup:
 			asked = true
 		case <-time.After(reloadCheck):
 		}

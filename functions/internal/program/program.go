@@ -14,10 +14,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -70,6 +73,14 @@ func (c Command) Make(env Env) *cobra.Command {
 	made.Flags().SortFlags = false
 	c(env, &Flags{Command: made, FlagSet: made.Flags()})
 	return made
+}
+
+// Run is Main in the environment of OS, and ends this process. The context of the command ends with a
+// signal that asks the process to end.
+func Run(release string, commands []Command, elsewhere string) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(Main(ctx, OS(release), commands, elsewhere))
 }
 
 // Main runs the command that the arguments name, prints why it failed, and returns the exit status.
