@@ -52,28 +52,23 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 	defer end()
 	screen := program.NewScreen(env, false)
 	defer screen.Close()
-	logged := slog.LevelWarn // the lowest level of the world's log
 	if screen.Live {
 		// When the terminal closes, the demo ends as after Ctrl-C, and removes its files.
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer stop()
-		logged = slog.LevelError
 	}
 	if duration > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, duration)
 		defer cancel()
 	}
-	world, err := demo.Start(ctx, demo.Options{Seed: uint64(env.Now().UnixNano()), Log: screen.Log(logged)})
+	log := screen.Log(slog.LevelError)
+	world, err := demo.Start(ctx, demo.Options{Seed: uint64(env.Now().UnixNano()), Log: log})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err := world.Close(); err != nil && ctx.Err() == nil {
-			fmt.Fprintf(env.Stderr, "feedscale: %v\n", err)
-		}
-	}()
+	defer world.Close()
 	env.Environ = demoEnviron(env, world)
 	c, err := config.Read(config.Input{Environ: env.Environ, ReadFile: bounded.ReadFile})
 	if err != nil {

@@ -26,7 +26,8 @@ type Answers interface {
 type Record interface {
 	Answers
 
-	// List is of everything there is, or of what has one of some names.
+	// List is of everything there is, or of what has one of some names. The error of another name is
+	// report.ErrUnknownName.
 	List(ctx context.Context, names []string) (report.List, error)
 	Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error)
 	History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error)
@@ -51,6 +52,9 @@ func NewRecord(store state.Store, configure func() (config.Config, error), o Opt
 
 // List is what is stored, as overview.Overview has it.
 func (a *App) List(ctx context.Context, names []string) (report.List, error) {
+	if _, err := a.shown.Members(names); err != nil {
+		return report.List{}, err
+	}
 	return a.shown.List(ctx, names, true), nil
 }
 

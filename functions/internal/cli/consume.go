@@ -39,7 +39,6 @@ func Consume(kinds actions.Kinds) program.Command {
 		var settings config.Settings
 		var connections *connect.Connections
 		var acting actions.Handler
-		var caution string
 		f.Check(func([]string) {
 			var err error
 			settings, err = config.ReadSettings(env.Environ)
@@ -50,7 +49,6 @@ func Consume(kinds actions.Kinds) program.Command {
 			connections = connect.New(settings)
 			o.Log = program.NewLog(env.Stderr, settings.LogLevel)
 			kind := kinds.Find(action)
-			caution = kind.Caution
 			acting = actions.Handler{Log: o.Log, DryRun: *dryRun}
 			acting.Action, err = kind.New(actions.Options{
 				Flag:     func(name string) string { return f.Lookup(name).Value.String() },
@@ -72,7 +70,7 @@ func Consume(kinds actions.Kinds) program.Command {
 				return err
 			}
 			o.Log.Info("consuming", "namespace", settings.Events.ServiceBus.Namespace, "queue", settings.Events.Path(), "action", action, "dryRun", *dryRun, "version", env.Version)
-			if caution != "" {
+			if caution := kinds.Find(action).Caution; caution != "" {
 				o.Log.Warn(caution, "action", action)
 			}
 			err = consumer.Run(ctx, acting.Handle)

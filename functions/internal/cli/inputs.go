@@ -168,7 +168,9 @@ func (s *source) store(env program.Env) (config.Settings, state.Store, error) {
 func (s *source) open(env program.Env, settings config.Settings) (state.Store, error) {
 	store, err := connect.New(settings).Store(true)
 	if api, asked := store.(*connect.API); asked {
-		s.said.Do(func() { env.Say("another process has the state file open, and is asked at " + api.Address()) })
+		s.said.Do(func() {
+			fmt.Fprintf(env.Stderr, "feedscale: another process has the state file open, and is asked at %s\n", api.Address())
+		})
 	}
 	return store, err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/app"
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/functions/internal/program"
-	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -64,7 +63,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 				defer end() // the file is free for others between two looks
 			}
 		}
-		return find(ctx, record, o.names)
+		return record.List(ctx, o.names)
 	}
 	if o.again {
 		return o.watch(ctx, look)
@@ -74,28 +73,6 @@ func (o *statusOptions) run(ctx context.Context) error {
 		return unreadable(err)
 	}
 	return program.Completed(!incomplete(all), o.print(all))
-}
-
-// find lists what is named. The error of another name wraps report.ErrUnknownName, and says which name is nearest.
-func find(ctx context.Context, record app.Record, names []string) (report.List, error) {
-	all, err := record.List(ctx, names)
-	for _, name := range names {
-		if err != nil || slices.Contains(namesOf(all), name) {
-			continue
-		}
-		var known report.List
-		if known, err = record.List(ctx, nil); err == nil {
-			err = fmt.Errorf("%w%s", report.UnknownName(name), program.Meant(config.Nearest(name, namesOf(known))))
-		}
-	}
-	return all, err
-}
-
-func namesOf(all report.List) (names []string) {
-	for _, r := range all.Rows() {
-		names = append(names, r.Name)
-	}
-	return names
 }
 
 // incomplete reports whether a processor or group is unknown or overdue, or an event of it waits.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,13 +81,21 @@ func (a *API) Close() error {
 // List requests all processors and groups, or those with the given names.
 func (a *API) List(ctx context.Context, names []string) (report.List, error) {
 	var all report.List
-	err := a.ask(ctx, "", url.Values{"name": names}, &all, "processors")
+	if err := a.ask(ctx, "", url.Values{"name": names}, &all, "processors"); err != nil {
+		return all, err
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all.Processors, func(p report.Stored) bool { return p.Name == name }) &&
+			!slices.ContainsFunc(all.Groups, func(g report.StoredGroup) bool { return g.Name == name }) {
+			return all, report.UnknownName(name)
+		}
+	}
 	for i := range all.Processors {
 		if p := &all.Processors[i]; p.Findings == nil { // which is not the same as none
 			p.Findings = []report.Finding{{Code: "unknown", Severity: report.Warning, Sentence: "the feedscale at " + a.base.Host + " has no findings: it is of an earlier release", Remedy: "update it"}}
 		}
 	}
-	return all, err
+	return all, nil
 }
 
 // Load asks for the State of a processor or group. Its Version is one that nothing can be committed to.

@@ -2,7 +2,6 @@ package program
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -98,12 +97,6 @@ func size(terminal func() (width, height int, ok bool)) (width, height int, ok b
 func (e Env) Person() bool {
 	_, _, ok := size(e.ErrTerminal)
 	return ok
-}
-
-// Say prints a sentence on Stderr.
-func (e Env) Say(sentence string) {
-	width, _, _ := size(e.ErrTerminal)
-	fmt.Fprintln(e.Stderr, console.Wrap("feedscale: "+sentence, "  ", width))
 }
 
 // draw writes control characters to Stderr, which console.Lines would escape.
