@@ -2,11 +2,8 @@ package app
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
-	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/shadow"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -22,7 +19,8 @@ type Answers interface {
 	Changed(name string) <-chan struct{}
 }
 
-// Record is where commands read what is and what was: a feedscale that is asked, or the state.
+// Record is where commands read what is and what was: an App over the state, or a feedscale that is asked
+// (connect.API).
 type Record interface {
 	Answers
 
@@ -31,23 +29,6 @@ type Record interface {
 	List(ctx context.Context, names []string) (report.List, error)
 	Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error)
 	History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error)
-}
-
-// NewRecord is what a store has, until end. It takes the configuration, which says which processors there are,
-// unless the store is a feedscale that is asked. If it fails, the store is closed.
-func NewRecord(store state.Store, configure func() (config.Config, error), o Options) (record Record, end func(), err error) {
-	if api, asked := store.(*connect.API); asked {
-		return api, func() { api.Close() }, nil
-	}
-	c, err := configure()
-	if err != nil {
-		return nil, nil, errors.Join(err, store.Close())
-	}
-	a, err := New(c, o, store)
-	if err != nil {
-		return nil, nil, err
-	}
-	return a, a.Close, nil
 }
 
 // List is what is stored, as overview.Overview has it.

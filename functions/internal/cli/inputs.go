@@ -188,7 +188,18 @@ func (s *source) record(env program.Env, log *slog.Logger) (record app.Record, e
 			log = program.NewLog(env.Stderr, settings.LogLevel)
 		}
 	}
-	return app.NewRecord(store, func() (config.Config, error) { return readConfig(env, s.file) }, options(env, log, io.Discard))
+	if api, asked := store.(*connect.API); asked { // which knows its processors
+		return api, func() { api.Close() }, nil
+	}
+	c, err := readConfig(env, s.file)
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	a, err := app.New(c, options(env, log, io.Discard), store)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a, a.Close, nil
 }
 
 // lookInto asks the account of a connection.
