@@ -64,7 +64,7 @@ func History(env program.Env, f *program.Flags) {
 
 // timeFlag adds a flag for a time, or for how long ago it was. Its default is the zero time.
 func timeFlag(f *program.Flags, env program.Env, at *time.Time, name, usage string) {
-	f.Add(name, "", "time", usage, func() string { return "" }, func(text string) string {
+	f.Add(name, "", "time", usage, "", func(text string) string {
 		if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 			*at = env.Now().UTC().Add(-ago)
 			return ""

@@ -40,7 +40,7 @@ func listingFlags(f *program.Flags, l *console.Listing) {
 	for _, s := range changefeed.Statuses() {
 		names = append(names, string(s))
 	}
-	f.Add("status", "", "word", "only processors of this status; may be repeated, or a list with commas", func() string { return "" }, func(text string) string {
+	f.Add("status", "", "word", "only processors of this status; may be repeated, or a list with commas", "", func(text string) string {
 		for name := range strings.SplitSeq(text, ",") {
 			if !slices.Contains(names, name) {
 				return yamltree.AllOf(names)

@@ -42,7 +42,7 @@ func Report(env program.Env, f *program.Flags) {
 	f.Settings("FEEDSCALE_URL", "FEEDSCALE_API_KEY", "FEEDSCALE_STATE", "FEEDSCALE_LISTEN", "FEEDSCALE_CONFIG", "FEEDSCALE_PROCESSORS", "NO_COLOR", "COLUMNS")
 	r := reportOptions{env: env, since: 168 * time.Hour}
 	program.Number(f, &r.since, "since", program.Durations, time.Hour, year, "how far to look back")
-	f.Add("ran", "", "policy", "what scaled the replicas in that time: keda, own or fixed:N; the model is checked against it", func() string { return "" }, r.setRan)
+	f.Add("ran", "", "policy", "what scaled the replicas in that time: keda, own or fixed:N; the model is checked against it", "", r.setRan)
 	f.Complete("ran", "keda", "own", "fixed:1")
 	r.source.flags(f, env)
 	f.Output(&r.output, "table", "markdown", "json")

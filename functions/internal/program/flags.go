@@ -69,7 +69,7 @@ func (f *Flags) Output(value *string, forms ...string) {
 
 // Choice adds a flag that takes one of some words. Help calls its value kind.
 func (f *Flags) Choice(at *string, name, short, kind, usage string, allowed ...string) {
-	f.Add(name, short, kind, usage, func() string { return *at }, func(text string) string {
+	f.Add(name, short, kind, usage, *at, func(text string) string {
 		if !slices.Contains(allowed, text) {
 			return yamltree.AllOf(allowed)
 		}
@@ -96,7 +96,7 @@ func (f *Flags) CompleteArguments(words func() []string) {
 
 // Text adds a flag of any text. Help calls its value kind.
 func (f *Flags) Text(at *string, name, kind, usage string) {
-	f.Add(name, "", kind, usage, func() string { return *at }, func(text string) string {
+	f.Add(name, "", kind, usage, *at, func(text string) string {
 		*at = text
 		return ""
 	})
@@ -106,7 +106,7 @@ func (f *Flags) Text(at *string, name, kind, usage string) {
 // that took no value needs a NoOptDefVal.
 func (f *Flags) Removed(instead string, names ...string) {
 	for _, name := range names {
-		f.Add(name, "", "", "", func() string { return "" }, func(string) string {
+		f.Add(name, "", "", "", "", func(string) string {
 			f.Mistake(true, "--%s is removed: %s", name, instead)
 			return ""
 		})
@@ -114,20 +114,19 @@ func (f *Flags) Removed(instead string, names ...string) {
 	}
 }
 
-// Add adds a flag. Help calls its value kind, and shows what shown returns as the default. set
-// takes a value and returns ""; it refuses one by returning what is allowed.
-func (f *Flags) Add(name, short, kind, usage string, shown func() string, set func(text string) (allowed string)) {
-	f.VarP(value{f, name, kind, shown, set}, name, short, usage)
+// Add adds a flag. Help calls its value kind, and shows a default unless it is "". set takes a value
+// and returns ""; it refuses one by returning what is allowed.
+func (f *Flags) Add(name, short, kind, usage, standard string, set func(text string) (allowed string)) {
+	f.VarP(value{f, name, kind, standard, set}, name, short, usage)
 }
 
 type value struct {
-	flags      *Flags
-	name, kind string
-	shown      func() string
-	set        func(text string) (allowed string)
+	flags                *Flags
+	name, kind, standard string
+	set                  func(text string) (allowed string)
 }
 
-func (v value) String() string { return v.shown() }
+func (v value) String() string { return v.standard }
 func (v value) Type() string   { return v.kind }
 
 // Set does not fail: a failure would hide the mistakes of later flags.
@@ -160,7 +159,7 @@ var (
 
 // Number adds a flag for a number from low to high. Its default is the value that at points to.
 func Number[T cmp.Ordered](f *Flags, at *T, name string, k Kind[T], low, high T, usage string) {
-	f.Add(name, "", k.one, usage, func() string { return k.shown(*at) }, func(text string) string {
+	f.Add(name, "", k.one, usage, k.shown(*at), func(text string) string {
 		n, err := k.parse(text)
 		if err != nil || !(n >= low && n <= high) {
 			return fmt.Sprintf("%s from %s to %s", k.all, k.shown(low), k.shown(high))
