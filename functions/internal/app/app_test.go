@@ -78,9 +78,9 @@ func configured(t *testing.T, w *testworld.Shop, clock *testworld.Clock, file, f
 }
 
 // opened is an app over its state.
-func opened(t *testing.T, c config.Config, o app.Options) *app.App {
+func opened(t *testing.T, c config.Config, o app.Options, readOnly bool) *app.App {
 	t.Helper()
-	store, err := connect.New(c.Settings).Store(false)
+	store, err := connect.New(c.Settings).Store(readOnly)
 	testworld.Must(t, err)
 	a, err := app.New(c, o, store)
 	testworld.Must(t, err)
@@ -263,7 +263,7 @@ func TestCloseReleasesTheStateAndSaysNothingWhereAllWasClosed(t *testing.T) {
 	c, o := configured(t, w, clock, file, "")
 	var log bytes.Buffer
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
-	opened(t, c, o).Close()
+	opened(t, c, o, false).Close()
 	store, err := boltstore.Open(file)
 	testworld.Must(t, err)
 	testworld.Must(t, store.Close())

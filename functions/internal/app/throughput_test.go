@@ -28,7 +28,7 @@ func TestThroughputFollowsTheTicksOfAnApp(t *testing.T) {
 		t.Helper()
 		c, o := configured(t, w, clock, file, fields)
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
-		a := opened(t, c, o)
+		a := opened(t, c, o, mode.DryRun)
 		defer a.Close()
 		_, err := a.Poll(t.Context(), mode)
 		testworld.Must(t, err)

@@ -31,7 +31,7 @@ func TestWhatThroughputIsNeededIsShownFromTheFirstTickOn(t *testing.T) {
 			c, o := configured(t, w, clock, file, ", throughput: {mode: "+mode+", containers: [{container: views, ruPerReplica: 1500}]}")
 			var published bytes.Buffer
 			o.EventLines = &published
-			a := opened(t, c, o)
+			a := opened(t, c, o, false)
 			result, err := a.Poll(t.Context(), poller.Mode{All: true})
 			testworld.Must(t, err)
 			a.Close()
@@ -83,7 +83,7 @@ func TestAContainerThatStaysAsItIsIsReadOnceInFiveMinutes(t *testing.T) {
 	}
 	w.Write(testworld.Orders, 30)
 	c, o := configured(t, w, clock, filepath.Join(t.TempDir(), "feedscale.db"), ", throughput: {mode: apply, containers: ["+named+"]}")
-	a := opened(t, c, o)
+	a := opened(t, c, o, false)
 	defer a.Close()
 	reads := func() int {
 		n := w.Account.Requests().Requests
@@ -117,7 +117,7 @@ func TestADryRunShowsWhatTwoProcessorsNeedOfOneContainer(t *testing.T) {
 	const follows = ", throughput: {mode: apply, containers: [{container: views, ruPerReplica: 1500}]}"
 	second := "}, {name: second, connection: COSMOS, databaseId: shop, containerId: orders, processorName: second, accountHost: " + testworld.OrdersHost + ", changeFeedLagThreshold: 10" + follows
 	c, o := configured(t, w, clock, filepath.Join(t.TempDir(), "feedscale.db"), follows+second)
-	a := opened(t, c, o)
+	a := opened(t, c, o, true)
 	defer a.Close()
 	result, err := a.Poll(t.Context(), poller.Mode{All: true, DryRun: true})
 	testworld.Must(t, err)
@@ -138,7 +138,7 @@ func TestASettingThatNothingReadsAnyMoreIsSaidOnce(t *testing.T) {
 	for set, want := range map[string]int{"": 0, "FEEDSCALE_RU_PRICE": 1} {
 		var log bytes.Buffer
 		c.Settings.Ignored, o.Log = set, slog.New(slog.NewJSONHandler(&log, nil))
-		a := opened(t, c, o)
+		a := opened(t, c, o, false)
 		_, err := a.Poll(t.Context(), poller.Mode{All: true})
 		testworld.Must(t, err)
 		a.Close()
