@@ -110,7 +110,8 @@ func (a *Account) Clock() (time.Time, bool) {
 	if last == nil {
 		return time.Time{}, false
 	}
-	return last.date.Add(time.Since(last.seen)), true
+	date, err := http.ParseTime(last.date)
+	return date.Add(time.Since(last.seen)), err == nil
 }
 
 // Identity returns what gets the tokens that requests to the account carry, and the scope that it asks for

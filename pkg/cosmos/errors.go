@@ -54,28 +54,23 @@ func (a describer) failed(c *call, err error) error {
 	if refused, ok := errors.AsType[answerError](err); ok {
 		return a.refused(c.about, refused.response)
 	}
-	var (
-		do    = c.about.reading()
-		ended = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-		who   = "account " + a.host
-		check = fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
-		says  = "does not answer"
-		again = "the next poll tries again"
-	)
+	do, who, check := c.about.reading(), "account "+a.host, fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
 	if a.scope != "" {
 		who, check = "Azure Resource Manager", "check the network"
 	}
-	problem, remedy := who+" cannot be reached", check
+	const again = "the next poll tries again"
+	says, problem, remedy := "does not answer", who+" cannot be reached", check
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	refused := c.last != nil && c.last.StatusCode >= http.StatusBadRequest
 	switch {
 	case is[oddError](err):
-		return fmt.Errorf("%s: the answer to %s is no whole page of the service's: %w: the next poll asks again", who, do, err)
+		return fmt.Errorf("%s: the answer to %s is no whole page of the service's: %w: %s", who, do, err, again)
 	case errors.Is(err, ErrBudget):
 		return ErrBudget
 	case ended && c.Delay > 0:
 		return fmt.Errorf("the budget of %g RU/s for %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, who, do, ctxError(err))
-	case ended && c.status >= http.StatusBadRequest:
-		last := &http.Response{StatusCode: c.status, Body: http.NoBody, Header: http.Header{"X-Ms-Substatus": {fmt.Sprint(c.substatus)}}}
-		return fmt.Errorf("%w; %w", a.refused(c.about, last), ctxError(err))
+	case ended && refused:
+		return fmt.Errorf("%w; %w", a.refused(c.about, c.last), ctxError(err))
 	case is[openError](err):
 		problem, remedy = who+" was not asked", err.Error()
 	case ended:
@@ -88,7 +83,7 @@ func (a describer) failed(c *call, err error) error {
 		problem = "the host of " + who + " cannot be found"
 	case is[*tls.CertificateVerificationError](err):
 		says = "shows a certificate that is not trusted"
-		problem = who + " shows a certificate that this machine does not trust"
+		problem = who + " " + says
 	case is[tokenError](err):
 		says, problem = "is asked without a token", "there is no token for "+who
 		remedy = "switch on the managed identity of this app, or locally sign in with az login"
@@ -97,7 +92,7 @@ func (a describer) failed(c *call, err error) error {
 	if ended {
 		text = fmt.Errorf("%w: %w", text, ctxError(err))
 	}
-	if errors.Is(err, context.Canceled) || c.status >= http.StatusBadRequest || c.Delay > 0 {
+	if errors.Is(err, context.Canceled) || refused || c.Delay > 0 {
 		return text
 	}
 	return refusal.Unanswered(text, changefeed.Cause{Of: who, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"})

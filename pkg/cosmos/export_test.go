@@ -9,8 +9,8 @@ import (
 )
 
 // Refuse returns the error of a cause. scope is the resource id of the account if Azure Resource Manager refuses.
-func Refuse(about Subject, kind refusal.Kind, host, scope, address, route string) *refusal.Error {
-	return describer{host: host, scope: scope}.refusal(about, kind, address, route)
+func Refuse(about Subject, kind refusal.Kind, host, scope, words string) *refusal.Error {
+	return describer{host: host, scope: scope}.refusal(about, kind, words)
 }
 
 // Pace gives a test access to a budget, and to the slots of one container.

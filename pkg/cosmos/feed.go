@@ -49,7 +49,7 @@ func (a *Account) feedPage(ctx context.Context, t *call, p Position, count []str
 	defer t.end()
 	response, err := a.get(ctx, t, t.about.Container.path()+"/docs", p.headers(count))
 	if refused, ok := errors.AsType[answerError](err); ok && ctx.Err() == nil {
-		answer = t.answerOf(refused.response)
+		answer = answerOf(refused.response)
 		if changefeed.OutcomeOf(answer.Status, answer.Substatus) == changefeed.Gone {
 			err = nil
 		}
@@ -58,7 +58,7 @@ func (a *Account) feedPage(ctx context.Context, t *call, p Position, count []str
 		return answer, err
 	}
 	defer response.Body.Close()
-	if answer = t.answerOf(response); answer.Status != http.StatusOK {
+	if answer = answerOf(response); answer.Status != http.StatusOK {
 		return answer, nil
 	}
 	body := io.Reader(response.Body)
@@ -72,13 +72,14 @@ func (a *Account) feedPage(ctx context.Context, t *call, p Position, count []str
 }
 
 // answerOf is an answer of the feed without its page.
-func (c *call) answerOf(response *http.Response) changefeed.Answer {
+func answerOf(response *http.Response) changefeed.Answer {
+	date, _ := http.ParseTime(response.Header.Get("Date"))
 	return changefeed.Answer{
 		Status:       response.StatusCode,
 		Substatus:    substatus(response),
 		SessionToken: response.Header.Get("X-Ms-Session-Token"),
 		ContainerRID: response.Header.Get("X-Ms-Content-Path"),
-		Date:         c.date,
+		Date:         date,
 		ETag:         response.Header.Get("Etag"),
 	}
 }

@@ -92,7 +92,6 @@ func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*
 	}
 	if err != nil {
 		response = nil
-		c.hung = c.hung || time.Since(t.at) >= shortLook
 	}
 	end()
 	return response, err
@@ -175,7 +174,7 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool) {
 	defer s.mu.Unlock()
 	switch {
 	case t.cut || givenUp:
-	case response == nil || regionFails(response, nil):
+	case response == nil || regionFails(response):
 		t.fail()
 	default:
 		if t.feed || !t.feeds {

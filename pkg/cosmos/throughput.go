@@ -75,7 +75,7 @@ func askOffer(ctx context.Context, a *Account, asked *call, wanted *azcosmos.Thr
 	}
 	if none, ok := errors.AsType[*azcore.ResponseError](err); ok && none.RawResponse != nil {
 		// azcosmos makes this error of an empty list of offers.
-		return t, a.refusal(asked.about, NoThroughput, "", "")
+		return t, a.refusal(asked.about, NoThroughput, "")
 	}
 	if err != nil {
 		return t, a.failed(asked, err)
@@ -183,7 +183,7 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 		return Throughput{}, err
 	}
 	if now.RUPerSecond != from.RUPerSecond || now.Autoscale != from.Autoscale {
-		return Throughput{}, m.refusal(about, Changed, "", "")
+		return Throughput{}, m.refusal(about, Changed, "")
 	}
 	// "Either throughput is required or autoscaleSettings is required, but not both" (azure-rest-api-specs,
 	// Microsoft.DocumentDB, cosmos-db.json).
