@@ -178,7 +178,7 @@ func (h *health) leave(c *call, finds *breaker, o outcome, took time.Duration, e
 		delete(c.breaker.looks, c.part)
 	case silence:
 		c.breaker.looks[c.part]++
-		h.hangs = h.hangs || took >= shortLook
+		h.hangs = h.hangs || c.last == nil && took >= shortLook
 	}
 	switch account := h.of(Container{}); {
 	case c.breaker == account:

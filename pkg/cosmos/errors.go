@@ -20,14 +20,6 @@ type lost struct{ cause error }
 
 func (e lost) Error() string { return e.cause.Error() }
 
-func (lost) NonRetriable() {} // makes it a nonRetriable
-
-// nonRetriable is how azcore marks an error after which it does not try again.
-type nonRetriable interface {
-	error
-	NonRetriable()
-}
-
 // tokenError says that an identity gave no token.
 type tokenError struct{ error }
 
@@ -112,13 +104,13 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// retriable reports whether a request without an answer is worth another try. Where the host does
-// not exist, the certificate is not trusted or there is no token, it is not.
+// retriable reports whether a request without an answer is worth another try. If the host does not exist, the
+// certificate is not trusted or the answer is too long, it is not.
 func retriable(err error) bool {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		return false
 	}
-	return !is[*tls.CertificateVerificationError](err) && !is[nonRetriable](err)
+	return !is[*tls.CertificateVerificationError](err) && !is[bounded.TooLongError](err)
 }
 
 // isUnreachable reports whether a request failed before anything of the account could answer: its name,

@@ -132,7 +132,8 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 		o.Client.Cloud = cloudOf(strings.ToLower(o.Host))
 	}
 	o.Client.Retry.TryTimeout = cmp.Or(o.Client.Retry.TryTimeout, answerTimeout)
-	client, err := arm.NewClient("feedscale", "v1.0.0", o.Credential, &arm.ClientOptions{
+	identity := &scoped{o.Credential, []string{o.Client.Cloud.Services[cloud.ResourceManager].Audience + "/.default"}}
+	client, err := arm.NewClient("feedscale", "v1.0.0", identity, &arm.ClientOptions{
 		ClientOptions:         o.Client,
 		DisableRPRegistration: true, // where an account exists, its resource provider is registered
 	})
@@ -239,9 +240,6 @@ func (m *Manager) send(ctx context.Context, method string, about Subject, body a
 func (m *Manager) failed(about Subject, err error) error {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok || answer.RawResponse == nil {
-		if is[nonRetriable](err) {
-			err = tokenError{err}
-		}
 		return m.describer.failed(&call{about: about}, err)
 	}
 	if answer.ErrorCode == "PreconditionFailed" {
