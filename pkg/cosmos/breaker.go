@@ -13,8 +13,7 @@ import (
 const (
 	breakerOpensAfter = 5               // calls in a row without an answer
 	probeEvery        = 5 * time.Second // how often what does not answer is asked
-	timeToAnswer      = 2 * time.Second // how long a silence has to be to count, if a deadline ends the call
-	shortLook         = time.Second     // at a partition that did not answer last: one try
+	shortLook         = time.Second     // at a partition that did not answer last: one try. A shorter silence does not count, if a deadline ends the call
 	fullLookEvery     = 5               // such looks one is a full one, with retries
 )
 
@@ -98,7 +97,7 @@ func (h *health) Do(r *http.Request) (*http.Response, error) {
 		if !regionFails(c.last) {
 			o = reply
 		}
-	case ended == context.Canceled, ended != nil && took < timeToAnswer, ended == nil && !retriable(err):
+	case ended == context.Canceled, ended != nil && took < shortLook, ended == nil && !retriable(err):
 		o = nothing
 	}
 	h.leave(c, finds, o, time.Since(began), err)

@@ -52,20 +52,25 @@ func (a describer) failed(c *call, err error) error {
 	}
 	const again = "the next poll tries again"
 	says, problem, remedy := "does not answer", who+" cannot be reached", check
-	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	var ended error // of the context, without what a library wrapped around it
+	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, end) {
+			ended = end
+		}
+	}
 	refused := c.last != nil && c.last.StatusCode >= http.StatusBadRequest
 	switch {
 	case is[oddError](err):
 		return fmt.Errorf("%s: the answer to %s is no whole page of the service's: %w: %s", who, do, err, again)
 	case errors.Is(err, ErrBudget):
 		return ErrBudget
-	case ended && c.Delay > 0:
-		return fmt.Errorf("the budget of %g RU/s for %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, who, do, ctxError(err))
-	case ended && refused:
-		return fmt.Errorf("%w; %w", a.refused(c.about, c.last), ctxError(err))
+	case ended != nil && c.Delay > 0:
+		return fmt.Errorf("the budget of %g RU/s for %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, who, do, ended)
+	case ended != nil && refused:
+		return fmt.Errorf("%w; %w", a.refused(c.about, c.last), ended)
 	case is[openError](err):
 		problem, remedy = who+" was not asked", err.Error()
-	case ended:
+	case ended != nil:
 		problem, remedy = who+" did not answer in time", again+"; "+check
 	case is[bounded.TooLongError](err):
 		problem = who + " answers with more than any of the service's"
@@ -81,21 +86,13 @@ func (a describer) failed(c *call, err error) error {
 		remedy = "switch on the managed identity of this app, or locally sign in with az login"
 	}
 	text := fmt.Errorf("%s, to %s: %s", problem, do, remedy)
-	if ended {
-		text = fmt.Errorf("%w: %w", text, ctxError(err))
+	if ended != nil {
+		text = fmt.Errorf("%w: %w", text, ended)
 	}
-	if errors.Is(err, context.Canceled) || refused || c.Delay > 0 {
+	if ended == context.Canceled || refused || c.Delay > 0 {
 		return text
 	}
 	return refusal.Unanswered(text, changefeed.Cause{Of: who, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"})
-}
-
-// ctxError returns the context's own error, without what a library wrapped around it.
-func ctxError(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return context.Canceled
-	}
-	return context.DeadlineExceeded
 }
 
 // is reports whether an error of a type is in a chain of errors.

@@ -73,4 +73,4 @@ func NewRegions(endpoint, own string) Regions { return Regions{newRouter(nil, ni
 func (r Regions) Route(now time.Time) []string              { reads, _ := r.route(now); return reads }
 func (r Regions) Writable() string                          { _, writes := r.route(time.Time{}); return writes }
 func (r Regions) MarkFailed(endpoint string, now time.Time) { r.markFailed(endpoint, now) }
-func (r Regions) Learn(description string, now time.Time)   { r.learn([]byte(description), now) }
+func (r Regions) Learn(description string)                  { r.learn([]byte(description)) }

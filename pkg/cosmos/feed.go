@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -25,36 +24,24 @@ type Position struct {
 // fullFidelityFormat is the wire format version of the all-versions-and-deletes feed.
 const fullFidelityFormat = "2021-09-15"
 
-// brokenRetries is how often a page that is not whole is read again: a connection may break in the
-// middle of one.
-const brokenRetries = 1
-
 // FeedPage reads one page of the change feed with x-ms-max-item-count 1, and keeps nothing of its
 // documents but LSN and time. The page may hold more changes than one, since the service does not
 // divide a transaction. An answer whose changefeed.Outcome is Answered or Gone is returned as it is;
 // every other answer, and none at all, is an error that says what to do, or ErrBudget.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (answer changefeed.Answer, used Usage, err error) {
 	t := call{feed: true, about: Subject{Container: c}, part: p.Range}
-	for try := 0; ; try++ {
+	answer, err = a.feedPage(ctx, &t, p, oneItem, nil)
+	if is[oddError](err) && ctx.Err() == nil { // a connection may break in the middle of a page
 		answer, err = a.feedPage(ctx, &t, p, oneItem, nil)
-		if !is[oddError](err) || try == brokenRetries || ctx.Err() != nil {
-			return answer, t.Usage, a.failed(&t, err)
-		}
 	}
+	return answer, t.Usage, a.failed(&t, err)
 }
 
-// feedPage reads the page once, and copies what it reads to copied unless that is nil. A range that is gone is
-// an answer, and no error.
+// feedPage reads the page once, and copies what it reads to copied unless that is nil.
 func (a *Account) feedPage(ctx context.Context, t *call, p Position, count []string, copied io.Writer) (answer changefeed.Answer, err error) {
 	defer t.end()
 	response, err := a.get(ctx, t, t.about.Container.path()+"/docs", p.headers(count))
-	if refused, ok := errors.AsType[answerError](err); ok && ctx.Err() == nil {
-		answer = answerOf(refused.response)
-		if changefeed.OutcomeOf(answer.Status, answer.Substatus) == changefeed.Gone {
-			err = nil
-		}
-	}
-	if response == nil {
+	if err != nil {
 		return answer, err
 	}
 	defer response.Body.Close()

@@ -22,6 +22,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/tidwall/gjson"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
 // whole lets through what the service would answer, and nothing else: azcosmos takes `{}`, an empty body
@@ -48,7 +50,8 @@ func (w whole) Do(request *policy.Request) (*http.Response, error) {
 		return nil, lost{err}
 	}
 	switch status := response.StatusCode; {
-	case status == http.StatusNotModified && r.Header["A-Im"] != nil:
+	case status == http.StatusNotModified && r.Header["A-Im"] != nil,
+		c.part != "" && changefeed.OutcomeOf(status, substatus(response)) == changefeed.Gone:
 		return response, nil
 	case status != http.StatusOK && (status != http.StatusAccepted || r.Method != http.MethodPut):
 		return nil, answerError{response}

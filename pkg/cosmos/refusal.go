@@ -228,7 +228,6 @@ func (a describer) explain(about Subject, kind refusal.Kind, words string) (mean
 			return "there is no " + it + " in the account", "correct databaseId and containerId",
 				az("sql database list", "--account-name", name, "--query", "[].name")
 		}
-		return "there is no such account", "correct databaseId and containerId", ""
 	case Throttled:
 		if about.Doing == "" && c.ID != "" {
 			command = az("sql container throughput update", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--throughput", "REQUEST_UNITS")

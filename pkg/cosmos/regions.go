@@ -81,22 +81,18 @@ type location struct{ name, endpoint string }
 
 // learn takes the regions from an account's description, without those that may not be asked. It ignores
 // what is none.
-func (t *router) learn(description []byte, now time.Time) {
+func (t *router) learn(description []byte) {
 	readable, writable := t.trusted(description, "readableLocations"), t.trusted(description, "writableLocations")
 	if len(readable) == 0 {
 		return
 	}
-	order, missing, names := []string{t.endpoint}, "", []string(nil)
+	order, names, missing := []string{t.endpoint}, []string(nil), t.own != ""
 	for _, l := range readable {
-		names = append(names, l.name)
-	}
-	if t.own != "" && !slices.ContainsFunc(names, func(name string) bool { return regionName(name) == t.own }) {
-		missing = fmt.Sprintf("the account has no region %q: it has %q", t.own, names)
-	}
-	for _, l := range readable {
+		mine := t.own != "" && regionName(l.name) == t.own
+		names, missing = append(names, l.name), missing && !mine
 		switch {
 		case l.endpoint == t.endpoint:
-		case t.own != "" && regionName(l.name) == t.own:
+		case mine:
 			order = slices.Insert(order, 0, l.endpoint)
 		default:
 			order = append(order, l.endpoint)
@@ -105,8 +101,11 @@ func (t *router) learn(description []byte, now time.Time) {
 	writable = append(writable, location{endpoint: t.endpoint})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.order, t.missing, t.learned = order, missing, now
+	t.order, t.missing = order, ""
 	t.writes = writable[0].endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
+	if missing {
+		t.missing = fmt.Sprintf("the account has no region %q: it has %q", t.own, names)
+	}
 }
 
 // azureDomain finds the domain of Azure's own endpoints, in every cloud.
@@ -168,7 +167,7 @@ func (t *router) readRegions(asked *http.Request, of *call, now time.Time) {
 			continue
 		}
 		if description, err := runtime.Payload(response); err == nil {
-			t.learn(description, time.Now())
+			t.learn(description)
 			return
 		}
 	}
