@@ -107,11 +107,10 @@ func newHTTP(concurrency int) *http.Transport {
 // far. It travels in the context, since azcosmos hands over nothing else. Its requests are made one after
 // the other.
 type call struct {
-	about   Subject
-	feed    bool   // a page of the feed, one for each lease: it waits for the budget, and is read as it comes
-	part    string // partition key range id; "" = none
-	primary bool   // it goes to the region that takes writes alone
-	byRID   bool   // its path has RIDs in place of names
+	about Subject
+	feed  bool   // a page of the feed, one for each lease: it waits for the budget, and is read as it comes
+	part  string // partition key range id; "" = none
+	byRID bool   // its path has RIDs in place of names
 
 	Usage
 	items []gjson.Result // of the list that was read last

@@ -1,10 +1,8 @@
 package cosmos
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -30,15 +28,15 @@ const fullFidelityFormat = "2021-09-15"
 // every other answer, and none at all, is an error that says what to do, or ErrBudget.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (answer changefeed.Answer, used Usage, err error) {
 	t := call{feed: true, about: Subject{Container: c}, part: p.Range}
-	answer, err = a.feedPage(ctx, &t, p, oneItem, nil)
+	answer, err = a.feedPage(ctx, &t, p, oneItem)
 	if is[oddError](err) && ctx.Err() == nil { // a connection may break in the middle of a page
-		answer, err = a.feedPage(ctx, &t, p, oneItem, nil)
+		answer, err = a.feedPage(ctx, &t, p, oneItem)
 	}
 	return answer, t.Usage, a.failed(&t, err)
 }
 
-// feedPage reads the page once, and copies what it reads to copied unless that is nil.
-func (a *Account) feedPage(ctx context.Context, t *call, p Position, count []string, copied io.Writer) (answer changefeed.Answer, err error) {
+// feedPage reads the page once.
+func (a *Account) feedPage(ctx context.Context, t *call, p Position, count []string) (answer changefeed.Answer, err error) {
 	defer t.end()
 	response, err := a.get(ctx, t, t.about.Container.path()+"/docs", p.headers(count))
 	if err != nil {
@@ -48,11 +46,7 @@ func (a *Account) feedPage(ctx context.Context, t *call, p Position, count []str
 	if answer = answerOf(response); answer.Status != http.StatusOK {
 		return answer, nil
 	}
-	body := io.Reader(response.Body)
-	if copied != nil {
-		body = io.TeeReader(body, copied)
-	}
-	if answer.Page, err = changefeed.ReadPage(body, p.Mode); err != nil && ctx.Err() == nil {
+	if answer.Page, err = changefeed.ReadPage(response.Body, p.Mode); err != nil && ctx.Err() == nil {
 		err = oddError(err.Error())
 	}
 	return answer, err
@@ -108,13 +102,9 @@ func (p Position) headers(count []string) http.Header {
 // an error that says what to do.
 func (a *Account) Documents(ctx context.Context, c Container, p Position, count int) (answer changefeed.Answer, documents []json.RawMessage, err error) {
 	t := call{about: Subject{Container: c}, part: p.Range}
-	var (
-		body bytes.Buffer
-		page struct{ Documents []json.RawMessage }
-	)
-	answer, err = a.feedPage(ctx, &t, p, []string{strconv.Itoa(count)}, &body)
-	if err == nil && answer.Status == http.StatusOK {
-		err = json.Unmarshal(body.Bytes(), &page)
+	answer, err = a.feedPage(ctx, &t, p, []string{strconv.Itoa(count)})
+	for _, item := range t.items[:min(count, len(t.items))] {
+		documents = append(documents, json.RawMessage(item.Raw))
 	}
-	return answer, page.Documents[:min(count, len(page.Documents))], a.failed(&t, err)
+	return answer, documents, a.failed(&t, err)
 }

@@ -179,7 +179,7 @@ func (t *router) Do(r *http.Request) (*http.Response, error) {
 	c, now := callOf(r.Context()), time.Now()
 	t.readRegions(r, c, now)
 	route, writes := t.route(now)
-	if c.primary {
+	if c.about.Doing != "" { // throughput, of which another region may tell what was there before
 		route = []string{writes}
 	}
 	for try := 0; ; {

@@ -32,17 +32,17 @@ type Throughput struct {
 
 // ReadThroughput reads the throughput of a container, or of a database if c has no ID. It takes a
 // key: the data plane lets no identity read offers. The error is a *refusal.Error, of kind Serverless or
-// NoThroughput if there is none to read, or says what to do. It asks the region that takes writes, since
-// another one may still tell what was there before.
+// NoThroughput if there is none to read, or says what to do. It asks the region that
+// takes writes.
 func (a *Account) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
-	return askOffer(ctx, a, &call{about: Subject{Container: c, Doing: reading}, primary: true}, nil, nil)
+	return askOffer(ctx, a, &call{about: Subject{Container: c, Doing: reading}}, nil, nil)
 }
 
 // ReplaceThroughput replaces a throughput, as ReadThroughput returned it, by so many request units a
 // second. Manual stays manual, and autoscaled autoscaled. The error is a *refusal.Error of kind Changed if
 // it is no longer what was read, and NotAllowed if the service does not allow it.
 func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (Throughput, error) {
-	asked := call{about: Subject{Container: c, Doing: replacing}, primary: true}
+	asked := call{about: Subject{Container: c, Doing: replacing}}
 	wanted := azcosmos.NewManualThroughputProperties(int32(ruPerSecond))
 	if from.Autoscale {
 		wanted = azcosmos.NewAutoscaleThroughputProperties(int32(ruPerSecond))
