@@ -220,16 +220,17 @@ func (t *router) Do(r *http.Request) (*http.Response, error) {
 
 // retry reports whether a request is worth another try after so many, and how long to wait before it.
 func (c *call) retry(retried int, response *http.Response, err error) (delay time.Duration, again bool) {
-	if retried == retries || c.look > 0 {
-		return 0, false
-	}
-	delay = time.Duration((0.8 + rand.Float64()/2) * float64(firstDelay<<(retried+1)-firstDelay))
 	if err != nil {
 		late, _ := errors.AsType[net.Error](err)
-		return delay, retriable(err) && !(c.feed && late != nil && late.Timeout())
+		again = retriable(err) && !(c.feed && late != nil && late.Timeout())
+	} else if changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Transient {
+		delay, again = retryAfter(response), true
 	}
-	delay = cmp.Or(retryAfter(response), delay)
-	return delay, delay <= longestDelay && changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Transient
+	if !again || retried == retries || c.look > 0 {
+		return 0, false
+	}
+	delay = cmp.Or(delay, time.Duration((0.8+rand.Float64()/2)*float64(firstDelay<<(retried+1)-firstDelay)))
+	return delay, delay <= longestDelay
 }
 
 // retryAfter returns how long the service asks to wait, 0 if it does not say. Cosmos DB says it in

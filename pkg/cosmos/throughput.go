@@ -32,8 +32,8 @@ type Throughput struct {
 
 // ReadThroughput reads the throughput of a container, or of a database if c has no ID. It takes a
 // key: the data plane lets no identity read offers. The error is a *refusal.Error, of kind Serverless or
-// NoThroughput if there is none to read, or says what to do. It asks the region that
-// takes writes.
+// NoThroughput if there is none to read, or says what to do. It asks the region that takes
+// writes.
 func (a *Account) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
 	return askOffer(ctx, a, &call{about: Subject{Container: c, Doing: reading}}, nil, nil)
 }
