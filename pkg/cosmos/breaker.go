@@ -13,8 +13,11 @@ import (
 const (
 	breakerOpensAfter = 5               // calls in a row without an answer
 	probeEvery        = 5 * time.Second // how often what does not answer is asked
-	shortLook         = time.Second     // at a partition that did not answer last: one try. A shorter silence does not count, if a deadline ends the call
-	fullLookEvery     = 5               // such looks one is a full one, with retries
+	fullLookEvery     = 5               // looks at a partition that did not answer last one is a full one, with retries
+
+	// shortLook is how long the other looks take, of one try. A shorter silence does not count, if a deadline
+	// ends the call.
+	shortLook = time.Second
 )
 
 // breaker is a circuit breaker: an account, or the partitions of a container, that do not answer in any
