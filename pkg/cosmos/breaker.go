@@ -13,9 +13,11 @@ import (
 const (
 	breakerOpensAfter = 5               // calls in a row without an answer
 	probeEvery        = 5 * time.Second // how often what does not answer is asked
-	timeToAnswer      = 2 * time.Second // how long a silence has to be to count, if a deadline ends the call
-	shortLook         = time.Second     // at a partition that did not answer last: one try
-	fullLookEvery     = 5               // such looks one is a full one, with retries
+	fullLookEvery     = 5               // looks at a partition that did not answer last one is a full one, with retries
+
+	// shortLook is how long the other looks take, of one try. A shorter silence does not count, if a deadline
+	// ends the call.
+	shortLook = time.Second
 )
 
 // breaker is a circuit breaker: an account, or the partitions of a container, that do not answer in any
@@ -82,23 +84,26 @@ func (h *health) Do(r *http.Request) (*http.Response, error) {
 		ctx, c.cancel = context.WithDeadline(ctx, end)
 		r = r.WithContext(ctx)
 	}
-	if err := h.enter(ctx, c); err != nil {
+	finds, err := h.enter(ctx, c)
+	if err != nil {
 		c.end()
 		return nil, err
 	}
-	answered, requests, began := c.answered, c.Requests, time.Now()
+	requests, began := c.Requests, time.Now()
+	c.last = nil
 	response, err := h.next.Do(r)
 	o := silence // a region that fails is no answer
-	switch ended := ctx.Err(); {
+	switch took, ended := time.Since(began), ctx.Err(); {
 	case c.Requests == requests:
 		o = nothing // it waited all the time
-	case c.answered > answered:
-		o = reply
-	case response != nil || c.status != 0:
-	case ended == context.Canceled, ended != nil && time.Since(began) < timeToAnswer, ended == nil && !retriable(err):
+	case c.last != nil:
+		if !regionFails(c.last) {
+			o = reply
+		}
+	case ended == context.Canceled, ended != nil && took < shortLook, ended == nil && !retriable(err):
 		o = nothing
 	}
-	h.leave(c, o, response != nil, err)
+	h.leave(c, finds, o, time.Since(began), err)
 	if err != nil || !c.feed {
 		c.end()
 	}
@@ -107,23 +112,24 @@ func (h *health) Do(r *http.Request) (*http.Response, error) {
 
 // enter lets a call through, or fails with an openError. If a breaker is open, one call finds out whether
 // there are answers again, and calls that come meanwhile wait for what it finds. A partition that answered
-// last is asked all the same: some that do not answer keep no other one from being read.
-func (h *health) enter(ctx context.Context, c *call) error {
+// last is asked all the same: some that do not answer keep no other one from being read. finds is the breaker
+// whose state the call finds out; nil if there is none.
+func (h *health) enter(ctx context.Context, c *call) (finds *breaker, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	account, own := h.of(Container{}), h.of(c.about.Container)
-	for c.breaker, c.finds = own, nil; ; {
+	for c.breaker = own; ; {
 		b, free, name := account, false, "it"
 		if !account.isOpen() {
 			name = c.about.named()
 			b, free = own, !own.isOpen() || own != account && own.looks[c.part] == 0
 		}
 		if at := time.Now(); !free && b.settled == nil && at.Sub(b.probed) >= probeEvery {
-			b.probed, b.settled, c.finds = at, make(chan struct{}), b
+			b.probed, b.settled, finds = at, make(chan struct{}), b
 		}
-		if free || c.finds != nil {
-			c.look = own.look(c)
-			return nil
+		if free || finds != nil {
+			c.look = own.look(c, finds != nil)
+			return finds, nil
 		}
 		settled := b.settled
 		if settled != nil {
@@ -135,7 +141,7 @@ func (h *health) enter(ctx context.Context, c *call) error {
 			h.mu.Lock()
 		}
 		if settled == nil || ctx.Err() != nil {
-			return openError(fmt.Sprintf("%s has not answered %d calls in a row since %s, and is asked once every %s until it does (the circuit breaker is open)",
+			return nil, openError(fmt.Sprintf("%s has not answered %d calls in a row since %s, and is asked once every %s until it does (the circuit breaker is open)",
 				name, b.failures, b.since.UTC().Format(time.RFC3339), probeEvery))
 		}
 	}
@@ -143,12 +149,12 @@ func (h *health) enter(ctx context.Context, c *call) error {
 
 // look returns the most that each try of a call may take; 0 = no limit of its own. A partition that did not
 // answer gets a short look, and every fifth time a full one: not all partitions in the same tick.
-func (b *breaker) look(c *call) time.Duration {
+func (b *breaker) look(c *call, finds bool) time.Duration {
 	n := b.looks[c.part]
 	switch full := c.part != "" && n > 1 && (n+int(c.part[len(c.part)-1]))%fullLookEvery == 0; {
 	case c.feed && n > 0 && !full:
 		return shortLook
-	case c.finds != nil:
+	case finds:
 		return failoverTimeout // the others wait for what this call finds
 	}
 	return 0
@@ -165,27 +171,27 @@ const (
 
 // leave says how a call ended that enter let through. A container that does not answer says nothing of its
 // account, unless nobody can connect.
-func (h *health) leave(c *call, o outcome, response bool, err error) {
+func (h *health) leave(c *call, finds *breaker, o outcome, took time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.hangs = h.hangs || c.hung
 	c.breaker.note(o)
 	switch o {
 	case reply:
 		delete(c.breaker.looks, c.part)
 	case silence:
 		c.breaker.looks[c.part]++
+		h.hangs = h.hangs || c.last == nil && took >= shortLook
 	}
 	switch account := h.of(Container{}); {
 	case c.breaker == account:
-	case response:
+	case c.last != nil:
 		account.note(reply)
 	case isUnreachable(err):
 		account.note(o)
 	}
-	if b := c.finds; b != nil {
-		close(b.settled)
-		b.settled = nil
+	if finds != nil {
+		close(finds.settled)
+		finds.settled = nil
 	}
 }
 

@@ -57,9 +57,9 @@ type budget struct {
 
 // waiter is a read that waits for the budget.
 type waiter struct {
-	measured, until time.Time     // until is zero if it waits for ever
-	reserved        float64       // request units; 0 = it is left out
-	called          chan struct{} // closed once that is known
+	turn                   // until is zero if it waits for ever
+	reserved float64       // request units; 0 = it is left out
+	called   chan struct{} // closed once that is known
 }
 
 func newBudget(next policy.Transporter, whole float64) *budget {
@@ -85,14 +85,10 @@ func (b *budget) Do(r *http.Request) (*http.Response, error) {
 
 // reserve waits until the budget has the expected charge of a feed read, and takes it off.
 func (b *budget) reserve(ctx context.Context, c *call) (reserved float64, err error) {
-	patience, start, w := ctx, time.Now(), &waiter{called: make(chan struct{})}
-	t, _ := ctx.Value(turnKey{}).(turn)
-	if w.measured = t.measured; !t.until.IsZero() {
-		var cancel context.CancelFunc
-		patience, cancel = context.WithDeadline(ctx, t.until)
-		defer cancel()
+	start, w := time.Now(), &waiter{called: make(chan struct{})}
+	if w.turn, _ = ctx.Value(turnKey{}).(turn); w.until.IsZero() {
+		w.until, _ = ctx.Deadline()
 	}
-	w.until, _ = patience.Deadline()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, w)
@@ -100,7 +96,7 @@ func (b *budget) reserve(ctx context.Context, c *call) (reserved float64, err er
 		b.mu.Unlock()
 		select {
 		case <-w.called:
-		case <-patience.Done():
+		case <-ctx.Done():
 		}
 		b.mu.Lock()
 		c.Delay += time.Since(start)

@@ -57,8 +57,8 @@ type wire struct {
 }
 
 type sight struct {
-	text       string
-	date, seen time.Time
+	date string
+	seen time.Time
 }
 
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
@@ -73,21 +73,13 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	if c.Requests++; err != nil {
 		return response, err
 	}
-	c.status, c.substatus = response.StatusCode, substatus(response)
-	if !regionFails(response, nil) {
-		c.answered++
-	}
+	c.last = response
 	if charge, err := strconv.ParseFloat(response.Header.Get("X-Ms-Request-Charge"), 64); err == nil && charge >= 0 && charge <= maxCharge {
 		c.Charge += charge
 	}
-	last, text := w.last.Load(), response.Header.Get("Date")
-	if last == nil || last.text != text {
-		date, err := http.ParseTime(text)
-		if last = (&sight{text, date, time.Now()}); err == nil {
-			w.last.Store(last)
-		}
+	if date, last := response.Header.Get("Date"), w.last.Load(); last == nil || last.date != date {
+		w.last.Store(&sight{date, time.Now()})
 	}
-	c.date = last.date
 	return response, nil
 }
 
@@ -115,21 +107,16 @@ func newHTTP(concurrency int) *http.Transport {
 // far. It travels in the context, since azcosmos hands over nothing else. Its requests are made one after
 // the other.
 type call struct {
-	about   Subject
-	feed    bool   // a page of the feed, one for each lease: it waits for the budget, and is read as it comes
-	part    string // partition key range id; "" = none
-	primary bool   // it goes to the region that takes writes alone
-	byRID   bool   // its path has RIDs in place of names
+	about Subject
+	feed  bool   // a page of the feed, one for each lease: it waits for the budget, and is read as it comes
+	part  string // partition key range id; "" = none
+	byRID bool   // its path has RIDs in place of names
 
 	Usage
-	items             []gjson.Result // of the list that was read last
-	date              time.Time      // of the last answer, and its status, for the message if the deadline ends the retries
-	status, substatus int
-	answered          int  // answers that are no failure of a region
-	hung              bool // a try had no answer for a while
+	items []gjson.Result // of the list that was read last
+	last  *http.Response // to the request, for the message if the deadline ends the retries; nil = none yet
 
 	breaker *breaker      // of the container, or of the account if it is about none
-	finds   *breaker      // the one that is open, and whose state this call finds out; nil if there is none
 	look    time.Duration // the most that a try may take, after which there is no other; 0 = no limit of its own
 	limit   time.Duration // the most that a try may take in the region that is asked; 0 = as long as the caller has
 

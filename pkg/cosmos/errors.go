@@ -20,14 +20,6 @@ type lost struct{ cause error }
 
 func (e lost) Error() string { return e.cause.Error() }
 
-func (lost) NonRetriable() {} // makes it a nonRetriable
-
-// nonRetriable is how azcore marks an error after which it does not try again.
-type nonRetriable interface {
-	error
-	NonRetriable()
-}
-
 // tokenError says that an identity gave no token.
 type tokenError struct{ error }
 
@@ -54,31 +46,31 @@ func (a describer) failed(c *call, err error) error {
 	if refused, ok := errors.AsType[answerError](err); ok {
 		return a.refused(c.about, refused.response)
 	}
-	var (
-		do    = c.about.reading()
-		ended = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-		who   = "account " + a.host
-		check = fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
-		says  = "does not answer"
-		again = "the next poll tries again"
-	)
+	do, who, check := c.about.reading(), "account "+a.host, fmt.Sprintf("check the endpoint in setting %s, and the network", a.setting)
 	if a.scope != "" {
 		who, check = "Azure Resource Manager", "check the network"
 	}
-	problem, remedy := who+" cannot be reached", check
+	const again = "the next poll tries again"
+	says, problem, remedy := "does not answer", who+" cannot be reached", check
+	var ended error // of the context, without what a library wrapped around it
+	for _, end := range []error{context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, end) {
+			ended = end
+		}
+	}
+	refused := c.last != nil && c.last.StatusCode >= http.StatusBadRequest
 	switch {
 	case is[oddError](err):
-		return fmt.Errorf("%s: the answer to %s is no whole page of the service's: %w: the next poll asks again", who, do, err)
+		return fmt.Errorf("%s: the answer to %s is no whole page of the service's: %w: %s", who, do, err, again)
 	case errors.Is(err, ErrBudget):
 		return ErrBudget
-	case ended && c.Delay > 0:
-		return fmt.Errorf("the budget of %g RU/s for %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, who, do, ctxError(err))
-	case ended && c.status >= http.StatusBadRequest:
-		last := &http.Response{StatusCode: c.status, Body: http.NoBody, Header: http.Header{"X-Ms-Substatus": {fmt.Sprint(c.substatus)}}}
-		return fmt.Errorf("%w; %w", a.refused(c.about, last), ctxError(err))
+	case ended != nil && c.Delay > 0:
+		return fmt.Errorf("the budget of %g RU/s for %s left no time to %s: raise FEEDSCALE_RU_BUDGET, or poll less often: %w", a.budget, who, do, ended)
+	case ended != nil && refused:
+		return fmt.Errorf("%w; %w", a.refused(c.about, c.last), ended)
 	case is[openError](err):
 		problem, remedy = who+" was not asked", err.Error()
-	case ended:
+	case ended != nil:
 		problem, remedy = who+" did not answer in time", again+"; "+check
 	case is[bounded.TooLongError](err):
 		problem = who + " answers with more than any of the service's"
@@ -88,27 +80,19 @@ func (a describer) failed(c *call, err error) error {
 		problem = "the host of " + who + " cannot be found"
 	case is[*tls.CertificateVerificationError](err):
 		says = "shows a certificate that is not trusted"
-		problem = who + " shows a certificate that this machine does not trust"
+		problem = who + " " + says
 	case is[tokenError](err):
 		says, problem = "is asked without a token", "there is no token for "+who
 		remedy = "switch on the managed identity of this app, or locally sign in with az login"
 	}
 	text := fmt.Errorf("%s, to %s: %s", problem, do, remedy)
-	if ended {
-		text = fmt.Errorf("%w: %w", text, ctxError(err))
+	if ended != nil {
+		text = fmt.Errorf("%w: %w", text, ended)
 	}
-	if errors.Is(err, context.Canceled) || c.status >= http.StatusBadRequest || c.Delay > 0 {
+	if ended == context.Canceled || refused || c.Delay > 0 {
 		return text
 	}
 	return refusal.Unanswered(text, changefeed.Cause{Of: who, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"})
-}
-
-// ctxError returns the context's own error, without what a library wrapped around it.
-func ctxError(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return context.Canceled
-	}
-	return context.DeadlineExceeded
 }
 
 // is reports whether an error of a type is in a chain of errors.
@@ -117,13 +101,13 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// retriable reports whether a request without an answer is worth another try. Where the host does
-// not exist, the certificate is not trusted or there is no token, it is not.
+// retriable reports whether a request without an answer is worth another try. If the host does not exist, the
+// certificate is not trusted or the answer is too long, it is not.
 func retriable(err error) bool {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		return false
 	}
-	return !is[*tls.CertificateVerificationError](err) && !is[nonRetriable](err)
+	return !is[*tls.CertificateVerificationError](err) && !is[bounded.TooLongError](err)
 }
 
 // isUnreachable reports whether a request failed before anything of the account could answer: its name,

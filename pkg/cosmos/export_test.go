@@ -9,8 +9,8 @@ import (
 )
 
 // Refuse returns the error of a cause. scope is the resource id of the account if Azure Resource Manager refuses.
-func Refuse(about Subject, kind refusal.Kind, host, scope, address, route string) *refusal.Error {
-	return describer{host: host, scope: scope}.refusal(about, kind, address, route)
+func Refuse(about Subject, kind refusal.Kind, host, scope, words string) *refusal.Error {
+	return describer{host: host, scope: scope}.refusal(about, kind, words)
 }
 
 // Pace gives a test access to a budget, and to the slots of one container.
@@ -73,4 +73,4 @@ func NewRegions(endpoint, own string) Regions { return Regions{newRouter(nil, ni
 func (r Regions) Route(now time.Time) []string              { reads, _ := r.route(now); return reads }
 func (r Regions) Writable() string                          { _, writes := r.route(time.Time{}); return writes }
 func (r Regions) MarkFailed(endpoint string, now time.Time) { r.markFailed(endpoint, now) }
-func (r Regions) Learn(description string, now time.Time)   { r.learn([]byte(description), now) }
+func (r Regions) Learn(description string)                  { r.learn([]byte(description)) }

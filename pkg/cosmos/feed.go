@@ -1,11 +1,8 @@
 package cosmos
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -25,60 +22,45 @@ type Position struct {
 // fullFidelityFormat is the wire format version of the all-versions-and-deletes feed.
 const fullFidelityFormat = "2021-09-15"
 
-// brokenRetries is how often a page that is not whole is read again: a connection may break in the
-// middle of one.
-const brokenRetries = 1
-
 // FeedPage reads one page of the change feed with x-ms-max-item-count 1, and keeps nothing of its
 // documents but LSN and time. The page may hold more changes than one, since the service does not
 // divide a transaction. An answer whose changefeed.Outcome is Answered or Gone is returned as it is;
 // every other answer, and none at all, is an error that says what to do, or ErrBudget.
 func (a *Account) FeedPage(ctx context.Context, c Container, p Position) (answer changefeed.Answer, used Usage, err error) {
 	t := call{feed: true, about: Subject{Container: c}, part: p.Range}
-	for try := 0; ; try++ {
-		answer, err = a.feedPage(ctx, &t, p, oneItem, nil)
-		if !is[oddError](err) || try == brokenRetries || ctx.Err() != nil {
-			return answer, t.Usage, a.failed(&t, err)
-		}
+	answer, err = a.feedPage(ctx, &t, p, oneItem)
+	if is[oddError](err) && ctx.Err() == nil { // a connection may break in the middle of a page
+		answer, err = a.feedPage(ctx, &t, p, oneItem)
 	}
+	return answer, t.Usage, a.failed(&t, err)
 }
 
-// feedPage reads the page once, and copies what it reads to copied unless that is nil. A range that is gone is
-// an answer, and no error.
-func (a *Account) feedPage(ctx context.Context, t *call, p Position, count []string, copied io.Writer) (answer changefeed.Answer, err error) {
+// feedPage reads the page once.
+func (a *Account) feedPage(ctx context.Context, t *call, p Position, count []string) (answer changefeed.Answer, err error) {
 	defer t.end()
 	response, err := a.get(ctx, t, t.about.Container.path()+"/docs", p.headers(count))
-	if refused, ok := errors.AsType[answerError](err); ok && ctx.Err() == nil {
-		answer = t.answerOf(refused.response)
-		if changefeed.OutcomeOf(answer.Status, answer.Substatus) == changefeed.Gone {
-			err = nil
-		}
-	}
-	if response == nil {
+	if err != nil {
 		return answer, err
 	}
 	defer response.Body.Close()
-	if answer = t.answerOf(response); answer.Status != http.StatusOK {
+	if answer = answerOf(response); answer.Status != http.StatusOK {
 		return answer, nil
 	}
-	body := io.Reader(response.Body)
-	if copied != nil {
-		body = io.TeeReader(body, copied)
-	}
-	if answer.Page, err = changefeed.ReadPage(body, p.Mode); err != nil && ctx.Err() == nil {
+	if answer.Page, err = changefeed.ReadPage(response.Body, p.Mode); err != nil && ctx.Err() == nil {
 		err = oddError(err.Error())
 	}
 	return answer, err
 }
 
 // answerOf is an answer of the feed without its page.
-func (c *call) answerOf(response *http.Response) changefeed.Answer {
+func answerOf(response *http.Response) changefeed.Answer {
+	date, _ := http.ParseTime(response.Header.Get("Date"))
 	return changefeed.Answer{
 		Status:       response.StatusCode,
 		Substatus:    substatus(response),
 		SessionToken: response.Header.Get("X-Ms-Session-Token"),
 		ContainerRID: response.Header.Get("X-Ms-Content-Path"),
-		Date:         c.date,
+		Date:         date,
 		ETag:         response.Header.Get("Etag"),
 	}
 }
@@ -120,13 +102,9 @@ func (p Position) headers(count []string) http.Header {
 // an error that says what to do.
 func (a *Account) Documents(ctx context.Context, c Container, p Position, count int) (answer changefeed.Answer, documents []json.RawMessage, err error) {
 	t := call{about: Subject{Container: c}, part: p.Range}
-	var (
-		body bytes.Buffer
-		page struct{ Documents []json.RawMessage }
-	)
-	answer, err = a.feedPage(ctx, &t, p, []string{strconv.Itoa(count)}, &body)
-	if err == nil && answer.Status == http.StatusOK {
-		err = json.Unmarshal(body.Bytes(), &page)
+	answer, err = a.feedPage(ctx, &t, p, []string{strconv.Itoa(count)})
+	for _, item := range t.items[:min(count, len(t.items))] {
+		documents = append(documents, json.RawMessage(item.Raw))
 	}
-	return answer, page.Documents[:min(count, len(page.Documents))], a.failed(&t, err)
+	return answer, documents, a.failed(&t, err)
 }

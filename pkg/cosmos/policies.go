@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,6 +22,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/tidwall/gjson"
+
+	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
 // whole lets through what the service would answer, and nothing else: azcosmos takes `{}`, an empty body
@@ -49,7 +50,8 @@ func (w whole) Do(request *policy.Request) (*http.Response, error) {
 		return nil, lost{err}
 	}
 	switch status := response.StatusCode; {
-	case status == http.StatusNotModified && r.Header["A-Im"] != nil:
+	case status == http.StatusNotModified && r.Header["A-Im"] != nil,
+		c.part != "" && changefeed.OutcomeOf(status, substatus(response)) == changefeed.Gone:
 		return response, nil
 	case status != http.StatusOK && (status != http.StatusAccepted || r.Method != http.MethodPut):
 		return nil, answerError{response}
@@ -57,15 +59,11 @@ func (w whole) Do(request *policy.Request) (*http.Response, error) {
 		return response, nil
 	}
 	body, err := runtime.Payload(response)
-	var items []gjson.Result
 	if err == nil {
-		items, err = itemsOf(r.URL.EscapedPath(), body)
+		c.items, err = itemsOf(r.URL.Path, body)
 	}
 	if err != nil {
 		return nil, oddError(err.Error())
-	}
-	if strings.Trim(r.URL.Path, "/") != "" { // azcosmos reads the account's description beside the call
-		c.items = items
 	}
 	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/docs") { // azcosmos would decode and encode each again
 		response.Body = http.NoBody
@@ -86,33 +84,28 @@ func (e oddError) Error() string { return string(e) }
 // lists is where the items of a list are, by the last segment of its path.
 var lists = map[string]string{"docs": "Documents", "dbs": "Databases", "colls": "DocumentCollections", "pkranges": "PartitionKeyRanges", "offers": "Offers"}
 
-// itemsOf returns the resources in the body of an answer, or what is wrong with it. A path with an odd number of
-// segments is that of a list.
+// itemsOf returns the resources of a list in the body of an answer, or what is wrong with the answer.
 func itemsOf(path string, body []byte) (items []gjson.Result, err error) {
-	segments := strings.Split(strings.Trim(path, "/"), "/")
-	if segments[0] == "" {
-		return nil, nil // the account's description, of which nothing is needed
-	}
 	if !json.Valid(body) {
 		return nil, errors.New("it is no JSON, or it ends too early")
 	}
 	answer := gjson.ParseBytes(body)
-	if len(segments)%2 == 0 {
+	kind, _, isList := resourceOf(path)
+	if !isList {
 		if answer.Get("_rid").Str == "" {
 			return nil, errors.New("it has no _rid: is that endpoint a Cosmos DB account?")
 		}
 		return nil, nil
 	}
-	name := lists[segments[len(segments)-1]]
-	list, count := answer.Get(name), answer.Get("_count")
+	list, count := answer.Get(lists[kind]), answer.Get("_count")
 	if !list.IsArray() {
-		return nil, errors.New("it has no " + name)
+		return nil, errors.New("it has no " + lists[kind])
 	}
 	if items = list.Array(); count.Type == gjson.Number && int(count.Int()) != len(items) {
-		return nil, fmt.Errorf("its _count is %s and it has %d %s", count.Raw, len(items), name)
+		return nil, fmt.Errorf("its _count is %s and it has %d %s", count.Raw, len(items), lists[kind])
 	}
 	for _, item := range items {
-		if segments[0] == "offers" && (item.Get("_self").Str == "" || !item.Get("content").IsObject()) { // without a content azcosmos panics
+		if kind == "offers" && (item.Get("_self").Str == "" || !item.Get("content").IsObject()) { // without a content azcosmos panics
 			return nil, errors.New("it has an offer without a _self or a content")
 		}
 	}
@@ -153,7 +146,7 @@ func (a *authorization) sign(r *http.Request) {
 // signature is the HMAC-SHA256 of verb, resource type, resource link and date, each on a line of its own
 // (https://learn.microsoft.com/rest/api/cosmos-db/access-control-on-cosmosdb-resources).
 func (a *authorization) signature(r *http.Request, date string) string {
-	kind, link := resourceOf(r.URL.Path)
+	kind, link, _ := resourceOf(r.URL.Path)
 	if rid := link[strings.LastIndexByte(link, '/')+1:]; kind == "offers" || callOf(r.Context()).byRID {
 		link = strings.ToLower(rid) // a request by RID is signed with that alone
 	}
@@ -163,14 +156,15 @@ func (a *authorization) signature(r *http.Request, date string) string {
 }
 
 // resourceOf returns the type and the link of what a path, not percent-encoded, names. That of a list has
-// an odd number of segments, and the link of the resource that has the list. No id has a slash.
-func resourceOf(path string) (kind, link string) {
+// an odd number of segments, and the link of the resource that has the list. No id has a slash. The account has
+// neither.
+func resourceOf(path string) (kind, link string, isList bool) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	last := len(segments) - 1
 	if last%2 == 0 {
-		return segments[last], strings.Join(segments[:last], "/")
+		return segments[last], strings.Join(segments[:last], "/"), segments[last] != ""
 	}
-	return segments[last-1], strings.Join(segments, "/")
+	return segments[last-1], strings.Join(segments, "/"), false
 }
 
 // DefaultScope is the scope of a token in a tenant that has no application of the account's own name.
@@ -184,31 +178,14 @@ func OwnScope(endpoint *url.URL) string {
 	return endpoint.Scheme + "://" + host + "/.default"
 }
 
-// newBearer is azcore's policy, which keeps and renews the token. It may send one in clear text to a stand-in on
-// this machine, and nowhere else.
-func newBearer(identity azcore.TokenCredential, endpoint *url.URL) policy.Policy {
-	host := endpoint.Hostname()
-	return runtime.NewBearerTokenPolicy(identity, nil, &policy.BearerTokenOptions{
-		InsecureAllowCredentialWithHTTP: host == "localhost" || net.ParseIP(host).IsLoopback(),
-	})
-}
-
 // unknownResource is Entra's code for a scope that no application in the tenant has
 // (https://learn.microsoft.com/entra/identity-platform/reference-error-codes).
 const unknownResource = "AADSTS500011"
 
-// scoped asks an identity for a token with the scope that is set, else with that of an account, or with
-// DefaultScope if the tenant does not know that.
+// scoped asks an identity for a token with the first of its scopes that the tenant knows.
 type scoped struct {
 	azcore.TokenCredential
 	scopes []string
-}
-
-func newScoped(identity azcore.TokenCredential, endpoint *url.URL, set string) *scoped {
-	if set != "" {
-		return &scoped{identity, []string{set}}
-	}
-	return &scoped{identity, []string{OwnScope(endpoint), DefaultScope}}
 }
 
 // GetToken ignores the scopes that it is asked for: they are always the same. Its error is a tokenError.

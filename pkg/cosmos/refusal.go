@@ -57,34 +57,28 @@ const (
 // (https://learn.microsoft.com/azure/cosmos-db/nosql/troubleshoot-forbidden).
 var blocked = regexp.MustCompile(`(?i)originated from (?:client )?(?:IP ([0-9a-f.:]+)|.{0,100}?) through (public internet|service endpoint|private endpoint)`)
 
-// refused returns the error of an answer that is one. Some refusals of throughput are a 400 that only the words
-// tell apart (https://github.com/Azure/azure-sdk-for-java/issues/18776,
-// https://github.com/microsoft/vscode-cosmosdb/issues/1865).
+// refused returns the error of an answer that is one.
 func (a describer) refused(about Subject, answer *http.Response) *refusal.Error {
 	body, _ := runtime.Payload(answer) // one that breaks off says nothing
-	status, substatus, words := answer.StatusCode, substatus(answer), wordsOf(body)
-	kind, address, route := a.kindOf(about, status, substatus), "", ""
-	switch from := blocked.FindSubmatch(body); {
-	case about.Doing != "" && strings.Contains(words, "not supported for serverless accounts"):
-		kind = Serverless
-	case about.Doing != "" && strings.Contains(words, "valid throughput values"):
-		kind = NotAllowed
-	case status == http.StatusForbidden && from != nil:
-		kind, address, route = Firewall, string(from[1]), string(from[2])
-	case kind == Missing && words == "" && answer.Header.Get("X-Ms-Activity-Id") == "":
-		kind = Unavailable // that something does not exist is believed of the service alone: a proxy answers 404 too
-	case kind == Missing:
-		words = "" // they say no more than the meaning
-	}
-	r := a.refusal(about, kind, address, route)
-	r.Status, r.Words, r.Given = status, words, strings.TrimSuffix(fmt.Sprintf("%d/%d", status, substatus), "/0")
+	words := wordsOf(body)
+	r := a.refusal(about, a.kindOf(about, answer, words), words)
+	r.Status, r.Given = answer.StatusCode, strings.TrimSuffix(fmt.Sprintf("%d/%d", answer.StatusCode, substatus(answer)), "/0")
 	return r
 }
 
-// kindOf returns the cause of an error answer by its status and substatus alone.
-func (a describer) kindOf(about Subject, status, substatus int) refusal.Kind {
-	denied, manager := status == http.StatusUnauthorized || status == http.StatusForbidden, a.scope != ""
+// kindOf returns the cause of an error answer. Some refusals of throughput are a 400 that only the words
+// tell apart (https://github.com/Azure/azure-sdk-for-java/issues/18776,
+// https://github.com/microsoft/vscode-cosmosdb/issues/1865).
+func (a describer) kindOf(about Subject, answer *http.Response, words string) refusal.Kind {
+	status, substatus, manager := answer.StatusCode, substatus(answer), a.scope != ""
+	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
 	switch {
+	case about.Doing != "" && strings.Contains(words, "not supported for serverless accounts"):
+		return Serverless
+	case about.Doing != "" && strings.Contains(words, "valid throughput values"):
+		return NotAllowed
+	case status == http.StatusForbidden && blocked.MatchString(words):
+		return Firewall
 	case denied && a.identity:
 		return NotPermitted
 	case denied && substatus == substatusKeysDisabled:
@@ -103,6 +97,8 @@ func (a describer) kindOf(about Subject, status, substatus int) refusal.Kind {
 		return Unavailable
 	case status == http.StatusNotFound && manager:
 		return NoThroughput
+	case status == http.StatusNotFound && words == "" && answer.Header.Get("X-Ms-Activity-Id") == "":
+		return Unavailable // that something does not exist is believed of the service alone: a proxy answers 404 too
 	case status == http.StatusNotFound:
 		return Missing
 	}
@@ -164,23 +160,30 @@ const (
 	dataReader = "00000000-0000-0000-0000-000000000001"
 )
 
-// refusal returns the error of a cause. address and route are those of a caller whom the firewall refuses.
-func (a describer) refusal(about Subject, kind refusal.Kind, address, route string) *refusal.Error {
+// refusal returns the error of a cause, with the service's own message.
+func (a describer) refusal(about Subject, kind refusal.Kind, words string) *refusal.Error {
 	r := &refusal.Error{Kind: kind, Of: "account " + a.host, Effect: effect}
 	if about.Container.Database != "" {
 		r.Part = about.named()
+	}
+	if kind != Missing { // of that they say no more than the meaning
+		r.Words = words
 	}
 	// Azure Resource Manager does not tell a missing container from a wrong id of the account.
 	if kind == Missing || a.scope == "" && kind == NoThroughput {
 		r.Sentinel = ErrMissing
 	}
-	r.Meaning, r.Remedy, r.Command = a.explain(about, kind, address, route)
+	r.Meaning, r.Remedy, r.Command = a.explain(about, kind, words)
 	return r
 }
 
 // explain returns what a refusal means, what to do about it, and the command of the Azure CLI for that; "" if
 // there is none.
-func (a describer) explain(about Subject, kind refusal.Kind, address, route string) (meaning, remedy, command string) {
+func (a describer) explain(about Subject, kind refusal.Kind, words string) (meaning, remedy, command string) {
+	var address, route string
+	if from := blocked.FindStringSubmatch(words); from != nil {
+		address, route = from[1], from[2]
+	}
 	az := func(command string, args ...string) string { return azurecli.InGroup("cosmosdb "+command, args...) }
 	it, do, c, name := about.named(), about.reading(), about.Container, azurecli.Cosmos.Resource(a.host)
 	letIn := az("update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(address, azurecli.Address))
@@ -225,7 +228,6 @@ func (a describer) explain(about Subject, kind refusal.Kind, address, route stri
 			return "there is no " + it + " in the account", "correct databaseId and containerId",
 				az("sql database list", "--account-name", name, "--query", "[].name")
 		}
-		return "there is no such account", "correct databaseId and containerId", ""
 	case Throttled:
 		if about.Doing == "" && c.ID != "" {
 			command = az("sql container throughput update", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--throughput", "REQUEST_UNITS")

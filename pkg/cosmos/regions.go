@@ -25,7 +25,6 @@ import (
 const (
 	avoidFailedFor      = time.Minute            // how long a region that failed is not asked
 	refreshRegionsAfter = 5 * time.Minute        // how long the list of regions is used before it is read again; the SDKs' interval
-	failoverRetries     = 1                      // retries in a region while there is another one to fail over to
 	failoverTimeout     = 5 * time.Second        // of a try there: a region that hangs must not cost the tick
 	regionsTimeout      = 3 * time.Second        // of reading the list, for which nothing else waits longer
 	retries             = 4                      // in a region after the first try, within the caller's deadline
@@ -82,22 +81,18 @@ type location struct{ name, endpoint string }
 
 // learn takes the regions from an account's description, without those that may not be asked. It ignores
 // what is none.
-func (t *router) learn(description []byte, now time.Time) {
+func (t *router) learn(description []byte) {
 	readable, writable := t.trusted(description, "readableLocations"), t.trusted(description, "writableLocations")
 	if len(readable) == 0 {
 		return
 	}
-	order, missing, names := []string{t.endpoint}, "", []string(nil)
+	order, names, missing := []string{t.endpoint}, []string(nil), t.own != ""
 	for _, l := range readable {
-		names = append(names, l.name)
-	}
-	if t.own != "" && !slices.ContainsFunc(names, func(name string) bool { return regionName(name) == t.own }) {
-		missing = fmt.Sprintf("the account has no region %q: it has %q", t.own, names)
-	}
-	for _, l := range readable {
+		mine := t.own != "" && regionName(l.name) == t.own
+		names, missing = append(names, l.name), missing && !mine
 		switch {
 		case l.endpoint == t.endpoint:
-		case t.own != "" && regionName(l.name) == t.own:
+		case mine:
 			order = slices.Insert(order, 0, l.endpoint)
 		default:
 			order = append(order, l.endpoint)
@@ -106,8 +101,11 @@ func (t *router) learn(description []byte, now time.Time) {
 	writable = append(writable, location{endpoint: t.endpoint})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.order, t.missing, t.learned = order, missing, now
+	t.order, t.missing = order, ""
 	t.writes = writable[0].endpoint // as the SDKs (azure-cosmos-dotnet-v3, LocationCache.cs)
+	if missing {
+		t.missing = fmt.Sprintf("the account has no region %q: it has %q", t.own, names)
+	}
 }
 
 // azureDomain finds the domain of Azure's own endpoints, in every cloud.
@@ -169,72 +167,70 @@ func (t *router) readRegions(asked *http.Request, of *call, now time.Time) {
 			continue
 		}
 		if description, err := runtime.Payload(response); err == nil {
-			t.learn(description, time.Now())
+			t.learn(description)
 			return
 		}
 	}
 }
 
+// Do asks the regions in turn, and tries again in one that answers, or in the last one, as docs/lag.md says: within
+// the tick, and as the service asks. azcore and azcosmos retry nothing.
 func (t *router) Do(r *http.Request) (*http.Response, error) {
 	c, now := callOf(r.Context()), time.Now()
 	t.readRegions(r, c, now)
 	route, writes := t.route(now)
-	if c.primary {
+	if c.about.Doing != "" { // throughput, of which another region may tell what was there before
 		route = []string{writes}
 	}
-	for i, last := 0, false; ; i++ {
+	for try := 0; ; {
 		// Neither a signature nor a token covers the host.
-		if scheme, host, _ := strings.Cut(route[i], "://"); r.URL.Scheme != scheme || r.URL.Host != host {
+		if scheme, host, _ := strings.Cut(route[0], "://"); r.URL.Scheme != scheme || r.URL.Host != host {
 			there := *r.URL
 			there.Scheme, there.Host = scheme, host
 			r.URL, r.Host = &there, ""
 		}
-		last = i == len(route)-1
-		response, err := t.ask(r, c, last)
-		if last || r.Context().Err() != nil || !regionFails(response, err) {
+		last := len(route) == 1
+		if c.limit = c.look; !last {
+			c.limit = min(cmp.Or(c.look, failoverTimeout), failoverTimeout)
+		}
+		response, err := t.next.Do(r)
+		if ended := r.Context().Err(); ended != nil && err != nil {
+			return nil, ended
+		}
+		delay, again := c.retry(try, response, err)
+		switch {
+		case !last && (err != nil || regionFails(response)):
+			t.markFailed(route[0], time.Now())
+			route, try, delay = route[1:], 0, 0
+		case !again:
 			return response, err
+		default:
+			try++
 		}
 		if response != nil {
 			runtime.Drain(response)
 		}
-		t.markFailed(route[i], time.Now())
+		select {
+		case <-time.After(delay):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
 	}
 }
 
-// ask asks one region, and tries again as docs/lag.md says: within the tick, and as the service asks. A region
-// that does not answer is not asked twice if there is another one. azcore and azcosmos retry nothing.
-func (t *router) ask(r *http.Request, c *call, last bool) (*http.Response, error) {
-	ctx, most := r.Context(), retries
-	if c.limit = c.look; !last {
-		most, c.limit = failoverRetries, min(cmp.Or(c.look, failoverTimeout), failoverTimeout)
-	}
-	for try := 0; ; try++ {
-		response, err := t.next.Do(r)
-		if ctxErr := ctx.Err(); ctxErr != nil {
-			if err == nil {
-				response.Body.Close()
-			}
-			return nil, ctxErr
-		}
+// retry reports whether a request is worth another try after so many, and how long to wait before it.
+func (c *call) retry(retried int, response *http.Response, err error) (delay time.Duration, again bool) {
+	if err != nil {
 		late, _ := errors.AsType[net.Error](err)
-		again := last && err != nil && retriable(err) && !(c.feed && late != nil && late.Timeout()) ||
-			err == nil && changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Transient
-		if !again || try == most || c.look > 0 {
-			return response, err
-		}
-		delay := time.Duration((0.8 + rand.Float64()/2) * float64(firstDelay<<(try+1)-firstDelay))
-		if err == nil {
-			if delay = cmp.Or(retryAfter(response), delay); delay > longestDelay {
-				return response, nil
-			}
-			runtime.Drain(response)
-		}
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		again = retriable(err) && !(c.feed && late != nil && late.Timeout())
+	} else if changefeed.OutcomeOf(response.StatusCode, substatus(response)) == changefeed.Transient {
+		delay, again = retryAfter(response), true
 	}
+	if !again || retried == retries || c.look > 0 {
+		return 0, false
+	}
+	delay = cmp.Or(delay, time.Duration((0.8+rand.Float64()/2)*float64(firstDelay<<(retried+1)-firstDelay)))
+	return delay, delay <= longestDelay
 }
 
 // retryAfter returns how long the service asks to wait, 0 if it does not say. Cosmos DB says it in
@@ -247,15 +243,11 @@ func retryAfter(response *http.Response) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// regionFails reports whether to fail over to another region: there was no answer, or it is an error of
-// the region and not of the request.
-func regionFails(response *http.Response, err error) bool {
-	if err != nil {
-		return true
-	}
-	switch response.StatusCode {
+// regionFails reports whether an answer is an error of its region and not of the request.
+func regionFails(answer *http.Response) bool {
+	switch answer.StatusCode {
 	case http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusRequestTimeout:
 		return true
 	}
-	return response.StatusCode == http.StatusForbidden && substatus(response) == substatusAccountNotFound
+	return answer.StatusCode == http.StatusForbidden && substatus(answer) == substatusAccountNotFound
 }

@@ -43,7 +43,7 @@ func TestRoute(t *testing.T) {
 			if got := r.Route(now); !reflect.DeepEqual(got, []string{global}) {
 				t.Errorf("before anything is known: %q", got)
 			}
-			r.Learn(description, now)
+			r.Learn(description)
 			for _, endpoint := range c.broken {
 				r.MarkFailed(endpoint, now)
 			}
@@ -88,7 +88,7 @@ func TestARegionElsewhereIsNotAsked(t *testing.T) {
 			t.Parallel()
 			r := cosmos.NewRegions(c.endpoint, "")
 			locations := `[{"name":"West Europe","databaseAccountEndpoint":"` + c.region + `"}]`
-			r.Learn(`{"writableLocations":`+locations+`,"readableLocations":`+locations+`}`, time.Now())
+			r.Learn(`{"writableLocations":` + locations + `,"readableLocations":` + locations + `}`)
 			want, writes := []string{c.endpoint}, c.endpoint
 			if c.asked {
 				writes = strings.TrimSuffix(c.region, "/")

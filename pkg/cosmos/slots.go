@@ -92,7 +92,6 @@ func (s *slots) try(ctx context.Context, r *http.Request, c *call, t *ticket) (*
 	}
 	if err != nil {
 		response = nil
-		c.hung = c.hung || time.Since(t.at) >= shortLook
 	}
 	end()
 	return response, err
@@ -141,23 +140,23 @@ func (s *slots) grant() {
 			failing++
 		}
 	}
-	for _, class := range [...]bool{false, true} {
-		for i := 0; i < len(s.waiting) && len(s.holding) < s.size; {
-			t := s.waiting[i]
-			if t.failing != class || class && failing >= part {
-				i++
-				continue
+	healthy := func(t *ticket) bool { return !t.failing }
+	for len(s.waiting) > 0 && len(s.holding) < s.size {
+		i := slices.IndexFunc(s.waiting, healthy)
+		if i < 0 {
+			if failing >= part {
+				break
 			}
-			if class {
-				failing++
-			}
-			s.waiting, s.holding = slices.Delete(s.waiting, i, i+1), append(s.holding, t)
-			if t.at = time.Now(); t.granted != nil {
-				close(t.granted)
-			}
+			i = 0
+			failing++
+		}
+		t := s.waiting[i]
+		s.waiting, s.holding = slices.Delete(s.waiting, i, i+1), append(s.holding, t)
+		if t.at = time.Now(); t.granted != nil {
+			close(t.granted)
 		}
 	}
-	if s.size == 1 && slices.ContainsFunc(s.waiting, func(t *ticket) bool { return !t.failing }) {
+	if s.size == 1 && slices.ContainsFunc(s.waiting, healthy) {
 		part = 0
 	}
 	for i := 0; failing > part && i < len(s.holding); i++ {
@@ -175,7 +174,7 @@ func (s *slots) give(t *ticket, response *http.Response, givenUp bool) {
 	defer s.mu.Unlock()
 	switch {
 	case t.cut || givenUp:
-	case response == nil || regionFails(response, nil):
+	case response == nil || regionFails(response):
 		t.fail()
 	default:
 		if t.feed || !t.feeds {
