@@ -80,11 +80,8 @@ type Mode struct {
 	DryRun bool     // commit and publish nothing
 	Brief  bool     // return no processor's state, of which there may be much
 
-	// Each is called with each processor that was polled, after its commit. Progress is called with
-	// each one that is due when its state is loaded, and when it is decided. Both are called from
-	// any goroutine; nil = neither.
-	Each     func(state.State)
-	Progress func(processor string, decided bool)
+	// Each is called with each processor that was polled, after its commit, from any goroutine; nil = not at all.
+	Each func(state.State)
 }
 
 // Tick polls the processors that are due. It returns an error only if no processor could be
@@ -97,9 +94,6 @@ func (p *Poller) Tick(ctx context.Context, mode Mode) (report.Tick, error) {
 	start := p.Now().UTC().Truncate(time.Millisecond)
 	if mode.Each == nil {
 		mode.Each = func(state.State) {}
-	}
-	if mode.Progress == nil {
-		mode.Progress = func(string, bool) {}
 	}
 	scope := newScope(mode, start, p.Processors)
 	t := &tick{

@@ -158,9 +158,6 @@ func (t *tick) measure(ctx context.Context, wave []*subject) {
 	var due []*subject
 	var processors []estimator.Processor
 	for _, d := range wave {
-		if d.stage.polled() {
-			t.scope.Progress(d.name, false)
-		}
 		switch d.stage {
 		case polling:
 			p := d.processor.Processor
@@ -267,7 +264,6 @@ func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorL
 	})
 	last.Forget()
 	d.tell(d.next)
-	t.scope.Progress(d.name, true)
 	t.commit(ctx, d)
 	t.scope.Each(*d.next)
 	if d.next.Forget(); t.scope.Brief {

@@ -76,14 +76,12 @@ func poll(ctx context.Context, env program.Env, o pollOptions, names []string) e
 		return err
 	}
 	all := cmp.Or(len(names), len(c.Processors))
-	left := func(decided int) string { return fmt.Sprintf("%d of %d processors", all-decided, all) }
+	left := func(polled int) string { return fmt.Sprintf("%d of %d processors", all-polled, all) }
 	result, err := program.Await(ctx, waiting, left(0), func(say func(string)) (report.Tick, error) {
 		defer a.Close() // it may log
-		var decided atomic.Int64
-		return a.Poll(ctx, poller.Mode{All: true, Only: names, DryRun: o.dryRun, Progress: func(_ string, done bool) {
-			if done {
-				say(left(int(decided.Add(1))))
-			}
+		var polled atomic.Int64
+		return a.Poll(ctx, poller.Mode{All: true, Only: names, DryRun: o.dryRun, Each: func(state.State) {
+			say(left(int(polled.Add(1))))
 		}})
 	})
 	if len(result.Polled) > 0 || ctx.Err() == nil {
