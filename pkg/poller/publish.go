@@ -77,7 +77,7 @@ func (t *tick) send(ctx context.Context, e state.Event) error {
 	err := errNotTried
 	t.queue.do(func() {
 		if !t.mute.Load() {
-			defer waits(&t.took, "the queue")()
+			defer t.took.add("the queue", time.Now())
 			err = t.Publisher.Publish(ctx, e.Body)
 		}
 	})

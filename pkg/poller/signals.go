@@ -182,7 +182,7 @@ func (s *signalTurn) do(ctx context.Context, do func(context.Context) error) (er
 	s.slots.do(func() {
 		ctx, cancel := context.WithTimeout(ctx, signalTime)
 		defer cancel()
-		defer waits(&s.took, "the signal queues")()
+		defer s.took.add("the signal queues", time.Now())
 		err = do(ctx)
 	})
 	return err

@@ -29,7 +29,7 @@ type tick struct {
 	scope      scope
 	budget     budget
 	stopping   context.Context // ends where the tick is told to stop
-	took       report.Durations
+	took       waits
 	finishing  sync.WaitGroup
 	deciding   slots // what is measured waits for one, so that it does not pile up before a slow store
 	store      slots
@@ -111,19 +111,28 @@ func collect(loaded <-chan *subject) (wave []*subject, more bool) {
 func (t *tick) load(ctx context.Context, d *subject) {
 	ctx, cancel := context.WithTimeout(ctx, t.budget.row)
 	defer cancel()
-	waited := waits(&t.took, "the state")
+	began := time.Now()
 	d.stored, d.err = t.Store.Load(ctx, d.name)
-	waited()
+	t.took.add("the state", began)
 	d.last = d.stored.Head()
 	d.saw = sightsOf(d.last)
 	d.sees = d.saw
 	t.sayUnread(d)
 }
 
-// waits measures until it is called again how long the tick waits for something.
-func waits(took *report.Durations, who string) (until func()) {
-	began := time.Now()
-	return func() { took.Add(who, time.Since(began)) }
+// waits keeps the longest wait of a tick.
+type waits struct {
+	mu      sync.Mutex
+	longest report.Took
+}
+
+// add adds a wait that ends now.
+func (w *waits) add(who string, began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if took := time.Since(began); took > w.longest.Time {
+		w.longest = report.Took{Who: who, Time: took}
+	}
 }
 
 func (p *Poller) sayUnread(d *subject) {
@@ -190,7 +199,7 @@ func (t *tick) measure(ctx context.Context, wave []*subject) {
 	defer cancel()
 	defer context.AfterFunc(t.stopping, cancel)()
 	t.Estimator.Estimate(measuring, began.Add(paced), processors, func(i int, lag changefeed.ProcessorLag) {
-		t.took.Add("account "+due[i].processor.Account.Host(), time.Since(began))
+		t.took.add("account "+due[i].processor.Account.Host(), began)
 		t.deciding <- struct{}{}
 		t.finishing.Go(func() { t.finish(ctx, due[i], lag) })
 	})
@@ -322,7 +331,7 @@ func (t *tick) commit(ctx context.Context, d *subject) {
 	}
 	var err error
 	t.store.do(func() {
-		defer waits(&t.took, "the state")()
+		defer t.took.add("the state", time.Now())
 		err = t.Store.Commit(ctx, d.stored.Version, *d.next, d.event)
 	})
 	if err != nil {
@@ -391,7 +400,7 @@ func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) 
 	}
 	t.Clock.compare(polls)
 	result.TooLarge = int(t.tooLarge.Load())
-	result.Longest = t.took.Longest()
+	result.Longest = t.took.longest
 	if t.scope.DryRun {
 		return result, nil
 	}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"sync"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/state"
@@ -28,31 +27,8 @@ func (t Tick) Complete() bool {
 	return t.Uncommitted == 0 && t.Unpublished == 0 && t.TooLarge == 0
 }
 
-// Durations keeps the longest of a tick's waits for accounts, the store and the queue. The zero value
-// has none. It is safe for concurrent use.
-type Durations struct {
-	mu      sync.Mutex
-	longest Took
-}
-
-// Took is how long a tick waited for one of them.
+// Took is how long a tick waited for an account, the store or the queue.
 type Took struct {
 	Who  string
 	Time time.Duration
-}
-
-// Add adds one wait.
-func (d *Durations) Add(who string, took time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if took > d.longest.Time {
-		d.longest = Took{who, took}
-	}
-}
-
-// Longest returns the longest wait; zero if there was none.
-func (d *Durations) Longest() Took {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.longest
 }
