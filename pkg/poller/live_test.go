@@ -79,7 +79,7 @@ func newLive(t *testing.T, partitions int) *live {
 		Estimator:  estimator.New(16, time.Now),
 		Store:      l.store,
 		Publisher:  events.NewStdout(l.broker),
-		Settings:   poller.Settings{Timeout: tickTimeout},
+		Settings:   poller.Settings{Timeout: tickTimeout, Ticks: everyHour{}},
 		Now:        time.Now,
 		Log:        slog.New(slog.DiscardHandler),
 	}

@@ -12,7 +12,7 @@ import (
 type budget struct {
 	row        time.Duration // reading one row of the store: a sixth of the timeout
 	containers time.Duration // having throughput follow: a fifth of the timeout
-	reads      time.Time     // when reads end: a fifth of the slot commits and publishes; zero = no timer
+	reads      time.Time     // when reads end: a fifth of the slot commits and publishes
 }
 
 const (
@@ -20,26 +20,16 @@ const (
 	signalTime = 5 * time.Second // for one signal queue
 )
 
-// newBudget divides the timeout of a tick that starts now. ticks is the timer's schedule; nil =
-// there is none.
+// newBudget divides the timeout of a tick that starts now. ticks is the timer's schedule.
 func newBudget(timeout time.Duration, ticks Schedule, now time.Time) budget {
-	b := budget{row: timeout / 6, containers: timeout / 5}
-	if ticks == nil {
-		return b
-	}
-	if next := ticks.Next(nearestSecond(now)); !next.IsZero() {
-		b.reads = next.Add(-next.Sub(now) / 5)
-	}
-	return b
+	next := ticks.Next(nearestSecond(now))
+	return budget{row: timeout / 6, containers: timeout / 5, reads: next.Add(-next.Sub(now) / 5)}
 }
 
 // measuring divides what is left of a tick. Measuring takes at most four fifths of it, so that the
 // rest commits and publishes; for the RU budget it waits until reads end.
 func (b budget) measuring(now time.Time, left time.Duration) (most, paced time.Duration) {
 	most = left * 4 / 5
-	if b.reads.IsZero() {
-		return most, most
-	}
 	return most, max(0, min(most, b.reads.Sub(now)))
 }
 

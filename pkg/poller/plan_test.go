@@ -132,7 +132,6 @@ func TestTheTimeOfATickIsDivided(t *testing.T) {
 		{"what was read late waits for less", b, 10 * time.Second, 50 * time.Second, 40 * time.Second, 2 * time.Second},
 		{"after its slot nothing waits", b, 20 * time.Second, 40 * time.Second, 32 * time.Second, 0},
 		{"late in the tick", newBudget(time.Minute, every(time.Minute), now), 0, 10 * time.Second, 8 * time.Second, 8 * time.Second},
-		{"without a timer", newBudget(time.Minute, nil, now), 0, time.Minute, 48 * time.Second, 48 * time.Second},
 	} {
 		if most, paced := c.of.measuring(now.Add(c.at), c.left); most != c.wantMost || paced != c.wantPace {
 			t.Errorf("%s: %s and %s, want %s and %s", c.rule, most, paced, c.wantMost, c.wantPace)

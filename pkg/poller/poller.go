@@ -43,7 +43,7 @@ type Settings struct {
 	Heartbeat   time.Duration // an unchanged decision is published again after this time; 0 = never
 	Timeout     time.Duration // of one tick; a fifth of it is kept for committing and publishing
 	Retention   time.Duration // a sample is removed once its hour ended this long ago; 0 = never
-	Ticks       Schedule      // of the timer, within whose slot reads end; nil = they end with the tick
+	Ticks       Schedule      // of the timer, within whose slot reads end
 	ShardSize   int           // leases that a tick polls by itself, and that a shard has at most; 0 = any number, also without Shards
 }
 
@@ -58,7 +58,7 @@ type Poller struct {
 	Publisher  events.Publisher
 	Signals    Signals            // keeps the signal queues; nil where nothing can have one
 	Throughput *throughput.Keeper // has containers follow the replicas; nil = none does
-	Shards     Shards             // takes what a tick hands over, and needs Ticks; nil = a tick polls everything
+	Shards     Shards             // takes what a tick hands over; nil = a tick polls everything
 	Now        func() time.Time
 	Clock      *Clock // that Now reads; nil = the clocks are not compared
 	Log        *slog.Logger

@@ -107,7 +107,7 @@ func newWorld(t *testing.T) *world {
 		Estimator: estimator.New(4, w.clock.Now),
 		Store:     store,
 		Publisher: events.NewStdout(w.broker),
-		Settings:  poller.Settings{Heartbeat: time.Hour, Timeout: time.Minute},
+		Settings:  poller.Settings{Heartbeat: time.Hour, Timeout: time.Minute, Ticks: everyHour{}},
 		Now:       w.clock.Now,
 		Log:       slog.New(slog.DiscardHandler),
 	}
@@ -342,7 +342,7 @@ func TestEventsOfRemovedProcessorsAreNotLost(t *testing.T) {
 	w.broker.setDown(false)
 	restarted := &poller.Poller{
 		Estimator: w.poller.Estimator, Store: w.store, Publisher: w.poller.Publisher,
-		Settings: poller.Settings{Timeout: time.Minute}, Now: w.clock.Now, Log: w.poller.Log,
+		Settings: poller.Settings{Timeout: time.Minute, Ticks: everyHour{}}, Now: w.clock.Now, Log: w.poller.Log,
 	}
 	r, err := restarted.Tick(t.Context(), poller.Mode{})
 	testworld.Must(t, err)
@@ -375,7 +375,7 @@ func TestWhatARemovedProcessorLeavesIsRemovedInTheEnd(t *testing.T) {
 	w.broker.setDown(false)
 	restarted := &poller.Poller{
 		Estimator: w.poller.Estimator, Store: &keeping{Store: w.store}, Publisher: w.poller.Publisher,
-		Settings: poller.Settings{Timeout: time.Minute}, Now: w.clock.Now, Log: w.poller.Log,
+		Settings: poller.Settings{Timeout: time.Minute, Ticks: everyHour{}}, Now: w.clock.Now, Log: w.poller.Log,
 	}
 	for range 2 {
 		_, err := restarted.Tick(t.Context(), poller.Mode{})

@@ -101,7 +101,7 @@ func TestEachSlotIsPolledOnce_Long(t *testing.T) {
 				Processor: estimator.Processor{Name: "orders", Account: account, LeaseAccount: account, AccountHost: "acct", Container: cosmos.Container{Database: "d", ID: "c"}, LeaseContainer: cosmos.Container{Database: "d", ID: "l"}},
 				Schedule:  own,
 			}},
-			Estimator: estimator.New(1, clock.Now), Store: &memory{}, Settings: poller.Settings{Timeout: time.Minute}, Now: clock.Now, Log: slog.New(slog.DiscardHandler),
+			Estimator: estimator.New(1, clock.Now), Store: &memory{}, Settings: poller.Settings{Timeout: time.Minute, Ticks: everyHour{}}, Now: clock.Now, Log: slog.New(slog.DiscardHandler),
 		}
 		p.Processors[0].Policy.Threshold, p.Processors[0].Policy.Paused = 1, true
 		polled := func(at time.Time) bool {

@@ -247,10 +247,6 @@ func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorL
 	}
 	before := messagesOf(&d.last.Lag)
 	limit, last, now := t.Throughput.Limit(d.name, d.last), d.last, t.scope.now
-	var due time.Time
-	if t.Ticks != nil && !last.AttemptedAt.IsZero() {
-		due = d.processor.NextPoll(t.Ticks, *last, last.AttemptedAt)
-	}
 	last.Lag.Partitions = nil // the first of what there may be much of
 	lag, healthy := health.Assess(health.Input{Now: now, Lag: lag, Policy: d.processor.Policy.Health, Asked: last.Memory.Asked, Memory: last.Health})
 	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})
@@ -269,7 +265,7 @@ func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorL
 	t.say(d.name, &last.Lag, before, lag)
 	t.emit(d, state.Observation{
 		Since: last.AttemptedAt, LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
-		Due: due, Hour: last.Hour,
+		Due: d.processor.NextPoll(t.Ticks, *last, last.AttemptedAt), Hour: last.Hour,
 	})
 	last.Forget()
 	d.tell(d.next)
