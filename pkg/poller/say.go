@@ -71,11 +71,11 @@ func (p *Poller) say(name string, last *changefeed.ProcessorLag, before messages
 // conditions are what an operator has to know of partitions (docs/status.md). Each is logged when
 // more partitions are in it than before. The alerts of infra look for these messages.
 var conditions = []struct{ kind, says, next string }{
-	{"hung", "a processor is stalled", "look at the log of the owner: it holds the lease of pending changes, but its handler does not return"},
-	{"flapping", "a processor is stalled", "look at the log of the owners: the lease is given up and taken again, since the handler throws; feedscale inspect NAME PARTITION names the change"},
-	{"expiring", "changes of a processor are about to expire", "they leave their retention unread: see that the processor runs, or lengthen the retention"},
-	{"ahead", "positions of a processor are ahead of the feed", "the leases are from another account, region or container: changes up to their positions are skipped"},
-	{"unclaimed", "partitions of a processor are unclaimed", "changes are pending and nobody takes the lease: see that its replicas start and may write to the lease container"},
+	{string(changefeed.StallHung), "a processor is stalled", "look at the log of the owner: it holds the lease of pending changes, but its handler does not return"},
+	{string(changefeed.StallFlapping), "a processor is stalled", "look at the log of the owners: the lease is given up and taken again, since the handler throws; feedscale inspect NAME PARTITION names the change"},
+	{string(changefeed.StatusExpiring), "changes of a processor are about to expire", "they leave their retention unread: see that the processor runs, or lengthen the retention"},
+	{string(changefeed.StatusAhead), "positions of a processor are ahead of the feed", "the leases are from another account, region or container: changes up to their positions are skipped"},
+	{string(changefeed.StatusUnclaimed), "partitions of a processor are unclaimed", "changes are pending and nobody takes the lease: see that its replicas start and may write to the lease container"},
 	{"rewound", "a position of a processor went backwards", "changes are processed again: a lease was restored, reset or deleted"},
 	{"badLeaseTime", "leases of a processor have a time that no owner can have written", "it counts as none: set the clock of the owners, or find what else writes leases"},
 }
