@@ -83,7 +83,10 @@ func (s *signalTurn) configured(q state.SignalQueue) bool {
 // left. It reports whether the configured ones are remembered.
 func (s *signalTurn) remember(ctx context.Context) bool {
 	list, err := s.update(ctx)
-	if errors.Is(err, state.ErrConflict) { // another process wrote in between: the next tick goes on from there
+	if errors.Is(err, state.ErrConflict) { // another process wrote in between, as a rule the same
+		list, err = s.update(ctx)
+	}
+	if errors.Is(err, state.ErrConflict) { // so did a third one: the next tick goes on from there
 		return false
 	}
 	if s.say("", "the signal queues cannot be remembered: none is changed, and it is tried again at the next tick", err); err != nil {
