@@ -32,6 +32,10 @@ const (
 	RouteState   = "/api/processors/{name}/state" // if ServeState is set
 )
 
+// maxListing is how many lists with partitions are made and sent at once. More wait: of 100,000 leases one takes
+// some 90 MiB.
+const maxListing = 2
+
 // Handler serves all routes.
 type Handler struct {
 	*overview.Overview
@@ -45,11 +49,12 @@ type Handler struct {
 	ServeState bool
 
 	reading *semaphore.Weighted // places of histories that are read
+	listing *semaphore.Weighted // places of lists with partitions, each of which is in memory until it is sent
 }
 
 // Register adds the routes to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {
-	h.reading = semaphore.NewWeighted(maxReading)
+	h.reading, h.listing = semaphore.NewWeighted(maxReading), semaphore.NewWeighted(maxListing)
 	routes := map[string]http.HandlerFunc{
 		Route: h.all, RouteOne: h.answered(nil, h.one), RouteHistory: h.answered(h.reading, h.history), RouteReport: h.answered(h.reading, h.report),
 	}
@@ -122,7 +127,7 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 	case fields == "summary" && len(names) == 0:
 		h.answer(w, r, h.Summary(), nil)
 	case fields == "summary" || fields == "":
-		h.answer(w, r, h.List(r.Context(), names, fields == ""), nil)
+		h.answered(h.listing, func(r *http.Request) (any, error) { return h.List(r.Context(), names, fields == ""), nil })(w, r)
 	default:
 		h.answer(w, r, nil, refused("fields is %q; allowed are summary, which leaves the partitions out, and trend, which is the lag of the last hour", fields))
 	}
