@@ -27,8 +27,8 @@ var (
 	nobody = func(int, int) {}
 )
 
-// TestTheSameWhateverRunsBesideIt changes GOMAXPROCS, so it cannot run in parallel.
-func TestTheSameWhateverRunsBesideIt(t *testing.T) {
+// TestTheSameWhateverRunsBesideIt_Long changes GOMAXPROCS, so it cannot run in parallel.
+func TestTheSameWhateverRunsBesideIt_Long(t *testing.T) {
 	var all []string
 	for _, procs := range []int{1, 2, 7} {
 		before := runtime.GOMAXPROCS(procs)
@@ -48,7 +48,7 @@ func TestTheSameWhateverRunsBesideIt(t *testing.T) {
 	}
 }
 
-func TestAMatrixHasEveryCellOfEveryContender(t *testing.T) {
+func TestAMatrixHasEveryCellOfEveryContender_Long(t *testing.T) {
 	t.Parallel()
 	told := 0
 	meetings, err := small.Run(t.Context(), few, func(done, all int) {
@@ -185,9 +185,9 @@ func TestTheRecordIsMadeOfItsCSV(t *testing.T) {
 	}
 }
 
-// TestTheModelGivesWhatIsRecorded replays one cell of the record, without feedscale's policies. So
+// TestTheModelGivesWhatIsRecorded_Long replays one cell of the record, without feedscale's policies. So
 // a change of the model needs a new record at once, and a change of a policy does not.
-func TestTheModelGivesWhatIsRecorded(t *testing.T) {
+func TestTheModelGivesWhatIsRecorded_Long(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/decisions/0011-default-policy.csv")
 	if err != nil {
