@@ -1,12 +1,15 @@
 package interop_test
 
 import (
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -47,8 +50,30 @@ func requirements(t *testing.T, file string) map[string]string {
 	return versions
 }
 
+// needed are the paths of the modules that own packages need which the files of a folder import.
+func needed(t *testing.T, folder string) []string {
+	t.Helper()
+	const own = "github.com/feedscale/feedscale/"
+	list := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	testworld.Must(t, err)
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		testworld.Must(t, err)
+		for _, i := range file.Imports {
+			if path := strings.Trim(i.Path.Value, `"`); strings.HasPrefix(path, own) {
+				list = append(list, path)
+			}
+		}
+	}
+	paths, err := exec.CommandContext(t.Context(), "go", list...).Output()
+	testworld.Must(t, err)
+	modules := strings.Fields(string(paths))
+	return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(modules))), func(path string) bool { return path+"/" == own })
+}
+
 // TestNoNestedModuleIsBehindTheRoots prevents a failure of make interop: go refuses to build a
-// module that requires an older version than the modules that it imports.
+// module that requires an older version than the modules that it imports, or does not require one.
 func TestNoNestedModuleIsBehindTheRoots(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")
@@ -58,7 +83,13 @@ func TestNoNestedModuleIsBehindTheRoots(t *testing.T) {
 		if err != nil || filepath.Base(file) != "go.mod" || filepath.Dir(file) == root {
 			return err
 		}
-		for path, version := range requirements(t, file) {
+		required := requirements(t, file)
+		for _, path := range needed(t, filepath.Dir(file)) {
+			if required[path] == "" {
+				t.Errorf("%s does not require %s, which own packages import: run \"go mod tidy\" in its folder", file, path)
+			}
+		}
+		for path, version := range required {
 			if wanted[path] == "" {
 				continue
 			}
