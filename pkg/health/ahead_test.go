@@ -13,7 +13,7 @@ func TestAhead(t *testing.T) {
 	t.Parallel()
 	type found struct {
 		at              time.Duration
-		position, feed  int64
+		position, feed  int64 // feed -1 = unknown
 		lag             int64 // as measured; -1 = unknown
 		wantAhead, lost bool  // lost: carried over from an earlier poll
 	}
@@ -33,6 +33,7 @@ func TestAhead(t *testing.T) {
 		{"a replica that is always 5 s late under constant writes never is", late()},
 		{"it ends once the feed reaches the position", []found{{0, 500, 120, 0, false, false}, {30 * s, 500, 120, 0, false, false}, {60 * s, 500, 120, 0, true, false}, {75 * s, 500, 500, 0, false, false}, {90 * s, 500, 499, 0, false, false}}},
 		{"a poll that fails is none", []found{{0, 500, 120, 0, false, false}, {30 * s, 500, 120, -1, false, false}, {60 * s, 500, 120, 0, false, false}, {75 * s, 500, 120, 0, true, false}}},
+		{"nor is one while its range is being split, which tells no LSN", []found{{0, 500, 120, 0, false, false}, {30 * s, 500, -1, 1, false, false}, {45 * s, 500, 120, 0, false, false}, {60 * s, 500, 120, 0, true, false}}},
 		{"a reading that is carried over stays so", []found{{0, 500, 120, 0, false, false}, {30 * s, 500, 120, 0, false, false}, {60 * s, 500, 120, 0, true, false}, {75 * s, 500, 120, 0, true, true}}},
 		{"a change that is pending has been reached", []found{{0, 500, 120, 1, false, false}, {60 * s, 500, 120, 1, false, false}, {120 * s, 500, 120, 1, false, false}}},
 		{"a position that was set back is not", []found{{0, 500, 120, 0, false, false}, {30 * s, 500, 120, 0, false, false}, {60 * s, 120, 120, 0, false, false}}},
@@ -44,6 +45,9 @@ func TestAhead(t *testing.T) {
 				st.see(sight{at: f.at, lag: f.lag, owner: "w", written: f.at}, func(l *changefeed.ProcessorLag) {
 					p := &l.Partitions[0]
 					p.CheckpointLSN, p.SessionLSN = &f.position, &f.feed
+					if f.feed < 0 {
+						p.SessionLSN, p.Status = nil, changefeed.StatusSplitting
+					}
 					if f.lost {
 						p.Measured = start
 					}

@@ -158,7 +158,7 @@ type Ahead struct {
 // meantime, and the polls are counted anew (docs/lag.md, Positions that the feed has not reached).
 func (in Input) ahead(p *changefeed.Partition, seen Ahead) Ahead {
 	switch {
-	case p.Lag == nil:
+	case p.Lag == nil, p.SessionLSN == nil: // it was not read, or its range is being split
 		return seen
 	case p.Carried():
 	case !p.Beyond():

@@ -226,7 +226,7 @@ func (w *world) ofAhead(p *process, c *configured, next *state.State) {
 		if len(ranges) != 1 || !own && l.version == 0 || l.position <= ranges[0].lsn {
 			continue
 		}
-		measured := c.account.moved.Before(w.ticked) && (partition.Lag != nil || partition.Ahead != nil)
+		measured := c.account.moved.Before(w.ticked) && partition.SessionLSN != nil && (partition.Lag != nil || partition.Ahead != nil)
 		if b.epoch != next.Epoch || b.position <= ranges[0].lsn {
 			if b = (beyond{}); measured {
 				b = beyond{epoch: next.Epoch, position: l.position, since: next.AttemptedAt}
