@@ -49,6 +49,8 @@ func TestARuleIsTrueWhereItsAlertIsMeant(t *testing.T) {
 			feedscale_processor_change_age_seconds{processor="audit",instance="a"} 30x30`, `{processor="orders"} 700`},
 		"FeedscaleStalled":   {status("stalled"), `{processor="orders"} 1`},
 		"FeedscaleExpiring":  {status("expiring"), `{processor="orders"} 1`},
+		"FeedscaleAhead":     {status("ahead"), `{processor="orders"} 1`},
+		"FeedscaleUncovered": {status("uncovered"), `{processor="orders"} 1`},
 		"FeedscaleUnclaimed": {status("unclaimed"), `{processor="orders"} 1`},
 		"FeedscaleSplitting": {status("splitting"), `{processor="orders"} 1`},
 		"FeedscaleUnknown":   {status("unknown"), `{processor="orders"} 1`},
