@@ -45,7 +45,7 @@ var mutants = []mutant{
 	{"a failure counts as a lag of zero", "scaling/decide.go", "\tswitch {\n\tcase m.known:\n", "\tif in.Lag.Error == \"\" {\n\t\tm.known, m.gaps = true, \"\"\n\t}\n\tswitch {\n\tcase m.known:\n"},
 	{"a partition that cannot be read is zero", "estimator/measured.go", "\tcase l.pages[0].err != nil:\n\t\tp.Error = l.pages[0].err.Error()\n", "\tcase l.pages[0].err != nil:\n\t\tp.Lag, p.Status = new(int64), changefeed.StatusOK\n"},
 	{"a lease whose range is gone may count zero", "changefeed/shares.go", "greatest := Reading{Lag: 1, ", "greatest := Reading{"},
-	{"where nothing has changed a range that has replaced another one counts nothing", "estimator/measured.go", "\t\t\tl.Readings = append(l.Readings, p.reading)\n", "\t\t\tr := p.reading\n\t\t\tif p.last != nil && p.charge == p.last.ReadCharge && l.gone() {\n\t\t\t\tr = changefeed.Reading{}\n\t\t\t}\n\t\t\tl.Readings = append(l.Readings, r)\n"},
+	{"of a range that was split the first child alone counts", "estimator/measured.go", "\t\t\tl.Readings = append(l.Readings, p.reading)\n", "\t\t\tr := p.reading\n\t\t\tif len(l.Readings) > 0 {\n\t\t\t\tr = changefeed.Reading{}\n\t\t\t}\n\t\t\tl.Readings = append(l.Readings, r)\n"},
 	{"a range that cannot be read while it is split counts two", "changefeed/shares.go", "greatest.Lag = 1\n", "greatest.Lag = 2\n"},
 	{"a range that has replaced another one counts one more though it was read", "changefeed/shares.go", "greatest.Lag, greatest.SessionLSN = r.Lag, r.SessionLSN", "greatest.Lag, greatest.SessionLSN = r.Lag+1, r.SessionLSN"},
 	{"uncovered keys are never found", "changefeed/ranges.go", "return Range{Min: rs[0].Min, Max: rs[len(rs)-1].Max}.Gaps(covered), true", "return nil, true"},
