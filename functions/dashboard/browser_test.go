@@ -86,7 +86,8 @@ func startDemo(t *testing.T) string {
 	line, err := reader.ReadString('\n')
 	testworld.Must(t, err)
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
-	page, _, _ := strings.Cut(strings.TrimPrefix(line, "feedscale demo: "), "/api/dashboard")
+	_, address, _ := strings.Cut(line, "http://") // feedscale demo  0s  http://HOST/api/dashboard
+	page, _, _ := strings.Cut("http://"+address, "/api/dashboard")
 	return page
 }
 

@@ -130,7 +130,7 @@ await rule('a processor has an address, the focus goes to its name, and back to 
   await name.waitFor();
   assert.ok(await name.evaluate((e) => e === document.activeElement));
   await page.getByRole('region', { name: 'Partitions', exact: true }).waitFor();
-  assert.equal(await page.title(), 'payments: stalled – feedscale');
+  await page.waitForFunction(() => document.title === 'payments: stalled – feedscale');
   await page.getByRole('link', { name: 'All processors' }).click();
   assert.equal(await hash(page), '#/?status=stalled');
   assert.ok(await page.getByRole('link', { name: 'payments' }).evaluate((e) => e === document.activeElement));
