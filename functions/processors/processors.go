@@ -86,7 +86,7 @@ func (h *Handler) answered(places *semaphore.Weighted, answer func(*http.Request
 	return func(w http.ResponseWriter, r *http.Request) {
 		if places != nil {
 			if places.Acquire(r.Context(), 1) != nil {
-				return // nobody waits any more
+				return // the caller has gone
 			}
 			defer places.Release(1)
 		}
@@ -107,7 +107,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, body any, err e
 		}
 		w.Header().Set("Content-Type", "application/json")
 		compression.Send(w, r, text, tagged)
-	case r.Context().Err() != nil: // nobody waits any more
+	case r.Context().Err() != nil: // the caller has gone
 	case errors.Is(err, report.ErrUnknownName):
 		problem.Write(w, r, http.StatusNotFound, err.Error())
 	case refused:

@@ -150,7 +150,7 @@ func TestTheReportIsWhatTheHostsRan_Long(t *testing.T) {
 			}
 			if last.Lag.Error == "" {
 				ran, known, over = ran+w.owners, known+interval.Seconds(), over+w.over
-				if poll == returns { // it stands for the time until a poll was due, and 15 s more
+				if poll == returns { // the poll after the gap counts until it was due, and for 15 s more
 					known += interval.Seconds()
 				}
 			}

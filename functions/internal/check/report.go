@@ -71,7 +71,7 @@ type section struct {
 	unhurried  bool       // a step may take all the time there is, since a budget makes it wait
 
 	key any        // among the parts of another section
-	who *principal // who signs in, known once that was tried; nil = nobody does
+	who *principal // that signs in, filled by the step that tries it; nil where nobody signs in
 }
 
 // step is one thing that is tried. A finding without a status makes no line.
