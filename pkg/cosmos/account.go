@@ -29,6 +29,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/bounded"
+	"github.com/feedscale/feedscale/pkg/cosmos/budget"
 )
 
 // Options say which account, and how to reach and spare it.
@@ -52,9 +53,8 @@ type Account struct {
 	describer
 	identity *scoped // nil if a key signs
 	health   *health
-	budget   *budget
+	budget   *budget.Budget
 	router   *router
-	slots    *slots
 	wire     *wire
 	base     string
 	sdk      *azcosmos.Client
@@ -88,10 +88,10 @@ func NewAccount(o Options) (*Account, error) {
 	} else if signs.key, err = base64.StdEncoding.DecodeString(o.Key); err != nil {
 		return nil, fmt.Errorf("the account key in setting %s is not base64", o.Setting)
 	}
-	a.slots = &slots{next: a.wire, size: max(1, o.Concurrency)}
-	a.router = newRouter(a.slots, signs, o.Endpoint, o.Region)
-	a.budget = newBudget(a.router, o.Budget)
-	a.health = &health{next: a.budget, breakers: make(map[Container]*breaker)}
+	a.health = &health{breakers: make(map[Container]*breaker)}
+	a.router = newRouter(&slots{next: a.wire, size: max(1, o.Concurrency), mu: &a.health.mu}, signs, o.Endpoint, o.Region)
+	a.budget = budget.New(o.Budget)
+	a.health.next = paced{a.router, a.budget}
 	options := azcore.ClientOptions{
 		Telemetry: policy.TelemetryOptions{Disabled: true}, // the headers say who asks
 		Retry:     policy.RetryOptions{MaxRetries: -1}, PerRetryPolicies: append([]policy.Policy{ownAccount{}}, policies...), Transport: a.health,
@@ -109,7 +109,16 @@ func NewAccount(o Options) (*Account, error) {
 func (a *Account) Host() string { return a.host }
 
 // ShareBudget says how many processes read from the account at once: each spends its part of the budget.
-func (a *Account) ShareBudget(among int) { a.budget.among.Store(int64(among)) }
+func (a *Account) ShareBudget(among int) { a.budget.Share(among) }
+
+// BudgetTurn says how long the reads made with the context may wait for the RU budget, and which of them go
+// first, as [budget.Budget.Turn] does. Those that are left out return ErrBudget.
+func (a *Account) BudgetTurn(ctx context.Context, until, measured time.Time) context.Context {
+	return a.budget.Turn(ctx, until, measured)
+}
+
+// ErrBudget says that the account's RU budget left no time for a read.
+var ErrBudget = budget.ErrNoTime
 
 // Clock returns the time by the account's clock, as its last answer told; false if there was none.
 func (a *Account) Clock() (time.Time, bool) {

@@ -46,7 +46,7 @@ func (e openError) Error() string { return string(e) }
 type health struct {
 	next policy.Transporter
 
-	mu       sync.Mutex             // of the breakers, too
+	mu       sync.Mutex             // of the breakers and of the slots, too
 	breakers map[Container]*breaker // that of the account is of no container
 	tick     time.Time              // how long requests may go on if the account hung, by the clock of the caller; zero = no limit
 	end      time.Time              // the same by the clock of this machine

@@ -12,6 +12,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/tidwall/gjson"
+
+	"github.com/feedscale/feedscale/pkg/cosmos/budget"
 )
 
 const (
@@ -25,7 +27,28 @@ const (
 )
 
 // The transport of an account is a chain of round trippers with one rule each. A request passes them in this
-// order: health, budget, router, slots, wire. Only what comes after slots is in flight.
+// order: health, paced, router, slots, wire. Only what comes after slots is in flight.
+
+// paced has the pages of the feed wait for the RU budget. Lookups wait for nothing, and delay those.
+type paced struct {
+	next   policy.Transporter
+	budget *budget.Budget
+}
+
+func (p paced) Do(r *http.Request) (response *http.Response, err error) {
+	c, reserved := callOf(r.Context()), 0.0
+	if c.feed {
+		var waited time.Duration
+		reserved, waited, err = p.budget.Reserve(r.Context())
+		if c.Delay += waited; err != nil {
+			return nil, err
+		}
+	}
+	before := c.Charge
+	response, err = p.next.Do(r)
+	p.budget.Spend(reserved, c.Charge-before)
+	return response, err
+}
 
 // headersOf returns the headers that every request carries. Many requests share their values: net/http does
 // not change them.

@@ -1,6 +1,7 @@
 package cosmos_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -55,7 +56,7 @@ func azure(t *testing.T) *testworld.World {
 func clientOf(t *testing.T, w *testworld.World, o cosmos.Options) *cosmos.Account {
 	t.Helper()
 	o.Setting, o.Key, o.Transport = "COSMOS", cosmosfake.WellKnownKey, &http.Client{Transport: w.Transport}
-	o.Concurrency = max(4, o.Concurrency)
+	o.Concurrency = cmp.Or(o.Concurrency, 4)
 	if o.Endpoint == "" {
 		o.Endpoint = "http://acct.documents.azure.com/"
 	}

@@ -16,23 +16,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
-// The causes of a refusal.
-const (
-	Rejected     refusal.Kind = "the request is rejected" // it is wrong for the service
-	NotPermitted refusal.Kind = "not permitted"           // the identity lacks a role
-	KeyRefused   refusal.Kind = "the key is refused"      // it is wrong or was rotated
-	KeysDisabled refusal.Kind = "keys are not accepted"   // the account accepts identities alone
-	Firewall     refusal.Kind = "the firewall"            // network rules, as the service's message says
-	Forbidden    refusal.Kind = "forbidden"               // with a key: network rules or a wrong clock, which the service does not distinguish
-	Missing      refusal.Kind = "not found"               // the database or the container
-	Throttled    refusal.Kind = "throttled"
-	Unavailable  refusal.Kind = "it cannot answer" // at the moment
-	Serverless   refusal.Kind = "serverless"       // the account has no throughput to provision
-	NoThroughput refusal.Kind = "no throughput"    // it has none of its own
-	NotAllowed   refusal.Kind = "not allowed"      // the service does not allow that throughput
-	Changed      refusal.Kind = "changed"          // somebody else replaced the throughput since it was read
-)
-
 // Subject is what a request is about.
 type Subject struct {
 	Container Container // its ID is "" for a database, and both are for the account
@@ -61,48 +44,12 @@ var blocked = regexp.MustCompile(`(?i)originated from (?:client )?(?:IP ([0-9a-f
 func (a describer) refused(about Subject, answer *http.Response) *refusal.Error {
 	body, _ := runtime.Payload(answer) // one that breaks off says nothing
 	words := wordsOf(body)
-	r := a.refusal(about, a.kindOf(about, answer, words), words)
+	r := a.explained(about, answer, words)
+	if r.Kind != missing { // of that the service says no more than the meaning
+		r.Words = words
+	}
 	r.Status, r.Given = answer.StatusCode, strings.TrimSuffix(fmt.Sprintf("%d/%d", answer.StatusCode, substatus(answer)), "/0")
 	return r
-}
-
-// kindOf returns the cause of an error answer. Some refusals of throughput are a 400 that only the words
-// tell apart (https://github.com/Azure/azure-sdk-for-java/issues/18776,
-// https://github.com/microsoft/vscode-cosmosdb/issues/1865).
-func (a describer) kindOf(about Subject, answer *http.Response, words string) refusal.Kind {
-	status, substatus, manager := answer.StatusCode, substatus(answer), a.scope != ""
-	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
-	switch {
-	case about.Doing != "" && strings.Contains(words, "not supported for serverless accounts"):
-		return Serverless
-	case about.Doing != "" && strings.Contains(words, "valid throughput values"):
-		return NotAllowed
-	case status == http.StatusForbidden && blocked.MatchString(words):
-		return Firewall
-	case denied && a.identity:
-		return NotPermitted
-	case denied && substatus == substatusKeysDisabled:
-		return KeysDisabled
-	case status == http.StatusUnauthorized:
-		return KeyRefused
-	case status == http.StatusForbidden && substatus == substatusNoWrites:
-		return Unavailable
-	case denied:
-		return Forbidden
-	case status == http.StatusPreconditionFailed && about.Doing == replacing, status == http.StatusConflict && manager:
-		return Changed
-	case status == http.StatusTooManyRequests:
-		return Throttled
-	case status >= http.StatusInternalServerError || status == http.StatusGone || changefeed.OutcomeOf(status, substatus) == changefeed.Transient:
-		return Unavailable
-	case status == http.StatusNotFound && manager:
-		return NoThroughput
-	case status == http.StatusNotFound && words == "" && answer.Header.Get("X-Ms-Activity-Id") == "":
-		return Unavailable // that something does not exist is believed of the service alone: a proxy answers 404 too
-	case status == http.StatusNotFound:
-		return Missing
-	}
-	return Rejected
 }
 
 // afterWords matches the details for support that the service appends to its messages.
@@ -160,95 +107,113 @@ const (
 	dataReader = "00000000-0000-0000-0000-000000000001"
 )
 
-// refusal returns the error of a cause, with the service's own message.
-func (a describer) refusal(about Subject, kind refusal.Kind, words string) *refusal.Error {
-	r := &refusal.Error{Kind: kind, Of: "account " + a.host, Effect: effect}
-	if about.Container.Database != "" {
-		r.Part = about.named()
-	}
-	if kind != Missing { // of that they say no more than the meaning
-		r.Words = words
-	}
-	// Azure Resource Manager does not tell a missing container from a wrong id of the account.
-	if kind == Missing || a.scope == "" && kind == NoThroughput {
-		r.Sentinel = ErrMissing
-	}
-	r.Meaning, r.Remedy, r.Command = a.explain(about, kind, words)
-	return r
-}
+// missing is the kind of a refusal since there is no such database or container.
+const missing refusal.Kind = "not found"
 
-// explain returns what a refusal means, what to do about it, and the command of the Azure CLI for that; "" if
-// there is none.
-func (a describer) explain(about Subject, kind refusal.Kind, words string) (meaning, remedy, command string) {
-	var address, route string
-	if from := blocked.FindStringSubmatch(words); from != nil {
-		address, route = from[1], from[2]
+// explained returns what an error answer means, what to do about it, and the command of the Azure CLI for that.
+// Some refusals of throughput are a 400 that only the words tell apart
+// (https://github.com/Azure/azure-sdk-for-java/issues/18776, https://github.com/microsoft/vscode-cosmosdb/issues/1865).
+func (a describer) explained(about Subject, answer *http.Response, words string) *refusal.Error {
+	say := func(kind refusal.Kind, meaning, remedy, command string) *refusal.Error {
+		return a.refusal(about, kind, meaning, remedy, command)
 	}
 	az := func(command string, args ...string) string { return azurecli.InGroup("cosmosdb "+command, args...) }
-	it, do, c, name := about.named(), about.reading(), about.Container, azurecli.Cosmos.Resource(a.host)
-	letIn := az("update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(address, azurecli.Address))
-	switch kind {
-	case NotPermitted:
-		meaning = "the identity is not permitted to " + do
-		switch {
-		case a.scope != "":
-			return meaning, "give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings " + pageOfThroughput,
-				azurecli.Assign("Cosmos DB Operator", a.scope)
-		case about.Doing != "":
-			return meaning, "the data plane never lets an identity do this: set " + a.setting + "__resourceId, to ask Azure Resource Manager " + pageOfThroughput, ""
-		}
-		return meaning, "give it the role Cosmos DB Built-in Data Reader there",
-			az("sql role assignment create", "--account-name", name, "--scope", "/", "--principal-id", azurecli.Principal, "--role-definition-id", dataReader)
-	case KeyRefused:
-		return "the key in setting " + a.setting + " is refused", "put a valid key into setting " + a.setting,
-			az("keys list", "--name", name, "--type", "connection-strings")
-	case KeysDisabled:
-		return "the account does not accept keys", "set " + a.setting + "__accountEndpoint in place of the key, to use an identity", ""
-	case Firewall:
-		switch route {
+	do, c, name := about.reading(), about.Container, azurecli.Cosmos.Resource(a.host)
+	status, substatus, manager := answer.StatusCode, substatus(answer), a.scope != ""
+	denied := status == http.StatusUnauthorized || status == http.StatusForbidden
+	letIn := func(address string) string {
+		return az("update", "--name", name, "--ip-range-filter", "PRESENT_RANGES,"+cmp.Or(address, azurecli.Address))
+	}
+	switch {
+	case about.Doing != "" && strings.Contains(words, "not supported for serverless accounts"):
+		return say("serverless", "the account is serverless: each request is billed, and nothing is provisioned", "leave throughput out for what is in this account", "")
+	case about.Doing != "" && strings.Contains(words, "valid throughput values"):
+		return say("not allowed", "the service does not allow that throughput for "+about.named(), "keep min and max within what the service allows", "")
+	case status == http.StatusForbidden && blocked.MatchString(words):
+		from := blocked.FindStringSubmatch(words)
+		command := letIn(from[1])
+		switch from[2] {
 		case "service endpoint":
-			letIn = az("network-rule add", "--name", name, "--virtual-network", "VNET", "--subnet", "SUBNET")
+			command = az("network-rule add", "--name", name, "--virtual-network", "VNET", "--subnet", "SUBNET")
 		case "private endpoint":
-			letIn = az("private-endpoint-connection approve", "--account-name", name, "--name", "CONNECTION")
+			command = az("private-endpoint-connection approve", "--account-name", name, "--name", "CONNECTION")
 		}
-		return "the account's firewall refuses " + cmp.Or(address, "this network") + ", which comes through the " + route,
-			"let this network through the account's firewall", letIn
-	case Forbidden:
-		return "the account forbids to " + do + ": its firewall does, or this machine's clock is far off",
-			"let this network through the account's firewall, and check the clock", letIn
-	case Missing:
-		switch {
-		case about.Leases:
-			return "there is no lease container " + c.ID + " in database " + c.Database, "correct leaseContainerId, or create it",
-				az("sql container create", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--partition-key-path", "/id")
-		case c.ID != "":
-			return "there is no container " + c.ID + " in database " + c.Database, "correct databaseId and containerId",
-				az("sql container list", "--account-name", name, "--database-name", c.Database, "--query", "[].name")
-		case c.Database != "":
-			return "there is no " + it + " in the account", "correct databaseId and containerId",
-				az("sql database list", "--account-name", name, "--query", "[].name")
-		}
-	case Throttled:
+		return say("the firewall", "the account's firewall refuses "+cmp.Or(from[1], "this network")+", which comes through the "+from[2],
+			"let this network through the account's firewall", command)
+	case denied && manager:
+		return say("not permitted", "the identity is not permitted to "+do,
+			"give it the role Cosmos DB Operator at the account, or read and write of Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings "+pageOfThroughput,
+			azurecli.Assign("Cosmos DB Operator", a.scope))
+	case denied && a.identity && about.Doing != "":
+		return say("not permitted", "the identity is not permitted to "+do,
+			"the data plane never lets an identity do this: set "+a.setting+"__resourceId, to ask Azure Resource Manager "+pageOfThroughput, "")
+	case denied && a.identity:
+		return say("not permitted", "the identity is not permitted to "+do, "give it the role Cosmos DB Built-in Data Reader there",
+			az("sql role assignment create", "--account-name", name, "--scope", "/", "--principal-id", azurecli.Principal, "--role-definition-id", dataReader))
+	case denied && substatus == substatusKeysDisabled:
+		return say("keys are not accepted", "the account does not accept keys", "set "+a.setting+"__accountEndpoint in place of the key, to use an identity", "")
+	case status == http.StatusUnauthorized: // the key is wrong, or was rotated
+		return say("the key is refused", "the key in setting "+a.setting+" is refused", "put a valid key into setting "+a.setting,
+			az("keys list", "--name", name, "--type", "connection-strings"))
+	case status == http.StatusForbidden && substatus != substatusNoWrites: // the service does not distinguish these two
+		return say("forbidden", "the account forbids to "+do+": its firewall does, or this machine's clock is far off",
+			"let this network through the account's firewall, and check the clock", letIn(""))
+	case status == http.StatusPreconditionFailed && about.Doing == replacing, status == http.StatusConflict && manager:
+		return a.changed(about)
+	case status == http.StatusNotFound && manager:
+		return a.noThroughput(about)
+	case status == http.StatusTooManyRequests:
+		command := ""
 		if about.Doing == "" && c.ID != "" {
 			command = az("sql container throughput update", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--throughput", "REQUEST_UNITS")
 		}
-		return "the account throttles: request units are used up, and it would not " + do, "raise its throughput, or poll less often", command
-	case Unavailable:
-		return "the account could not " + do, "the next poll tries again; if this lasts, look at the health of the account", ""
-	case Serverless:
-		return "the account is serverless: each request is billed, and nothing is provisioned", "leave throughput out for what is in this account", ""
-	case NoThroughput:
-		remedy = "give it throughput of its own, name the database alone if it shares that, or leave it out"
-		if a.scope != "" {
-			remedy = "check " + a.setting + "__resourceId and the names, " + remedy
-		}
-		return it + " has no throughput of its own (a container may share that of its database), or does not exist", remedy, ""
-	case NotAllowed:
-		return "the service does not allow that throughput for " + it, "keep min and max within what the service allows", ""
-	case Changed:
-		return "somebody else changed the throughput of " + it + " meanwhile", "it is left alone; the next poll reads it again", ""
+		return say("throttled", "the account throttles: request units are used up, and it would not "+do, "raise its throughput, or poll less often", command)
+	case status >= http.StatusInternalServerError, status == http.StatusGone, denied, changefeed.OutcomeOf(status, substatus) == changefeed.Transient,
+		// That something does not exist is believed of the service alone: a proxy answers 404, too.
+		status == http.StatusNotFound && words == "" && answer.Header.Get("X-Ms-Activity-Id") == "":
+		return say("it cannot answer", "the account could not "+do, "the next poll tries again; if this lasts, look at the health of the account", "")
+	case status == http.StatusNotFound && about.Leases:
+		return say(missing, "there is no lease container "+c.ID+" in database "+c.Database, "correct leaseContainerId, or create it",
+			az("sql container create", "--account-name", name, "--database-name", c.Database, "--name", c.ID, "--partition-key-path", "/id"))
+	case status == http.StatusNotFound && c.ID != "":
+		return say(missing, "there is no container "+c.ID+" in database "+c.Database, "correct databaseId and containerId",
+			az("sql container list", "--account-name", name, "--database-name", c.Database, "--query", "[].name"))
+	case status == http.StatusNotFound && c.Database != "":
+		return say(missing, "there is no "+about.named()+" in the account", "correct databaseId and containerId",
+			az("sql database list", "--account-name", name, "--query", "[].name"))
 	}
-	return "the account rejects the request to " + do, "check databaseId, containerId and leaseContainerId, and that the leases there are those of this container", ""
+	return say("the request is rejected", "the account rejects the request to "+do,
+		"check databaseId, containerId and leaseContainerId, and that the leases there are those of this container", "")
+}
+
+// noThroughput says that a container or a database has none of its own.
+func (a describer) noThroughput(about Subject) *refusal.Error {
+	remedy := "give it throughput of its own, name the database alone if it shares that, or leave it out"
+	if a.scope != "" { // Azure Resource Manager does not tell a missing container from a wrong id of the account
+		remedy = "check " + a.setting + "__resourceId and the names, " + remedy
+	}
+	r := a.refusal(about, "no throughput", about.named()+" has no throughput of its own (a container may share that of its database), or does not exist", remedy, "")
+	if a.scope == "" {
+		r.Sentinel = ErrMissing
+	}
+	return r
+}
+
+// changed says that somebody else replaced a throughput since it was read.
+func (a describer) changed(about Subject) *refusal.Error {
+	return a.refusal(about, "changed", "somebody else changed the throughput of "+about.named()+" meanwhile", "it is left alone; the next poll reads it again", "")
+}
+
+// refusal returns the error of a kind.
+func (a describer) refusal(about Subject, kind refusal.Kind, meaning, remedy, command string) *refusal.Error {
+	r := &refusal.Error{Kind: kind, Meaning: meaning, Remedy: remedy, Command: command, Of: "account " + a.host, Effect: effect}
+	if about.Container.Database != "" {
+		r.Part = about.named()
+	}
+	if kind == missing {
+		r.Sentinel = ErrMissing
+	}
+	return r
 }
 
 // effect is what any cause of an account keeps a processor from.

@@ -98,25 +98,25 @@ func TestARefusalHasTheCommandThatFixesIt(t *testing.T) {
 		r    *refusal.Error
 		want string
 	}{
-		{"an identity without the role", cosmos.Refuse(cosmos.Subject{}, cosmos.NotPermitted, host, "", ""),
+		{"an identity without the role", cosmos.Refuse(cosmos.Subject{}, true, 403, 0, host, "", ""),
 			"az cosmosdb sql role assignment create" + group + "--account-name shop --scope / --principal-id OBJECT_ID --role-definition-id 00000000-0000-0000-0000-000000000001"},
-		{"one that asks Azure Resource Manager", cosmos.Refuse(cosmos.Subject{}, cosmos.NotPermitted, host, "/subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.DocumentDB/databaseAccounts/shop", ""),
+		{"one that asks Azure Resource Manager", cosmos.Refuse(cosmos.Subject{}, true, 403, 0, host, "/subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.DocumentDB/databaseAccounts/shop", ""),
 			"az role assignment create --assignee-object-id OBJECT_ID --role 'Cosmos DB Operator' " +
 				"--scope /subscriptions/SUBSCRIPTION/resourceGroups/RESOURCE_GROUP/providers/Microsoft.DocumentDB/databaseAccounts/shop"},
-		{"a key", cosmos.Refuse(cosmos.Subject{}, cosmos.KeyRefused, host, "", ""), "az cosmosdb keys list" + group + "--name shop --type connection-strings"},
-		{"keys are switched off, which a setting fixes", cosmos.Refuse(cosmos.Subject{}, cosmos.KeysDisabled, host, "", ""), ""},
-		{"a firewall", cosmos.Refuse(cosmos.Subject{}, cosmos.Firewall, host, "", "Request originated from IP 203.0.113.7 through public internet."), "az cosmosdb update" + group + "--name shop --ip-range-filter PRESENT_RANGES,203.0.113.7"},
-		{"a firewall that does not say whom it refuses", cosmos.Refuse(cosmos.Subject{}, cosmos.Forbidden, host, "", ""), "az cosmosdb update" + group + "--name shop --ip-range-filter PRESENT_RANGES,PUBLIC_IP"},
-		{"a service endpoint", cosmos.Refuse(cosmos.Subject{}, cosmos.Firewall, host, "", "Request originated from client VNET through service endpoint."), "az cosmosdb network-rule add" + group + "--name shop --virtual-network VNET --subnet SUBNET"},
-		{"a private endpoint", cosmos.Refuse(cosmos.Subject{}, cosmos.Firewall, host, "", "Request originated from client VNET through private endpoint."), "az cosmosdb private-endpoint-connection approve" + group + "--account-name shop --name CONNECTION"},
-		{"a container that is missing", cosmos.Refuse(cosmos.Subject{Container: orders}, cosmos.Missing, host, "", ""), "az cosmosdb sql container list" + group + "--account-name shop --database-name shop --query '[].name'"},
-		{"a lease container that is missing", cosmos.Refuse(cosmos.Subject{Container: orders, Leases: true}, cosmos.Missing, host, "", ""),
+		{"a key", cosmos.Refuse(cosmos.Subject{}, false, 401, 0, host, "", ""), "az cosmosdb keys list" + group + "--name shop --type connection-strings"},
+		{"keys are switched off, which a setting fixes", cosmos.Refuse(cosmos.Subject{}, false, 403, 5202, host, "", ""), ""},
+		{"a firewall", cosmos.Refuse(cosmos.Subject{}, false, 403, 0, host, "", "Request originated from IP 203.0.113.7 through public internet."), "az cosmosdb update" + group + "--name shop --ip-range-filter PRESENT_RANGES,203.0.113.7"},
+		{"a firewall that does not say whom it refuses", cosmos.Refuse(cosmos.Subject{}, false, 403, 0, host, "", ""), "az cosmosdb update" + group + "--name shop --ip-range-filter PRESENT_RANGES,PUBLIC_IP"},
+		{"a service endpoint", cosmos.Refuse(cosmos.Subject{}, false, 403, 0, host, "", "Request originated from client VNET through service endpoint."), "az cosmosdb network-rule add" + group + "--name shop --virtual-network VNET --subnet SUBNET"},
+		{"a private endpoint", cosmos.Refuse(cosmos.Subject{}, false, 403, 0, host, "", "Request originated from client VNET through private endpoint."), "az cosmosdb private-endpoint-connection approve" + group + "--account-name shop --name CONNECTION"},
+		{"a container that is missing", cosmos.Refuse(cosmos.Subject{Container: orders}, false, 404, 0, host, "", ""), "az cosmosdb sql container list" + group + "--account-name shop --database-name shop --query '[].name'"},
+		{"a lease container that is missing", cosmos.Refuse(cosmos.Subject{Container: orders, Leases: true}, false, 404, 0, host, "", ""),
 			"az cosmosdb sql container create" + group + `--account-name shop --database-name shop --name 'my order'\''s' --partition-key-path /id`},
-		{"a database that is missing", cosmos.Refuse(cosmos.Subject{Container: cosmos.Container{Database: "shop"}}, cosmos.Missing, host, "", ""), "az cosmosdb sql database list" + group + "--account-name shop --query '[].name'"},
-		{"an account that is missing", cosmos.Refuse(cosmos.Subject{}, cosmos.Missing, host, "", ""), ""},
-		{"a container that throttles", cosmos.Refuse(cosmos.Subject{Container: orders}, cosmos.Throttled, host, "", ""),
+		{"a database that is missing", cosmos.Refuse(cosmos.Subject{Container: cosmos.Container{Database: "shop"}}, false, 404, 0, host, "", ""), "az cosmosdb sql database list" + group + "--account-name shop --query '[].name'"},
+		{"an account that is missing", cosmos.Refuse(cosmos.Subject{}, false, 404, 0, host, "", ""), ""},
+		{"a container that throttles", cosmos.Refuse(cosmos.Subject{Container: orders}, false, 429, 3200, host, "", ""),
 			"az cosmosdb sql container throughput update" + group + `--account-name shop --database-name shop --name 'my order'\''s' --throughput REQUEST_UNITS`},
-		{"the account throttles, which no container's throughput fixes", cosmos.Refuse(cosmos.Subject{}, cosmos.Throttled, host, "", ""), ""},
+		{"the account throttles, which no container's throughput fixes", cosmos.Refuse(cosmos.Subject{}, false, 429, 3200, host, "", ""), ""},
 	} {
 		if got := c.r.Command; got != c.want || c.r.Remedy == "" {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.rule, got, c.want)

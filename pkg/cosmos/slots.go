@@ -21,8 +21,8 @@ type slots struct {
 	next policy.Transporter
 	size int
 
-	mu      sync.Mutex // of what the slots know of containers, too
-	holding []*ticket  // requests that have a slot, and those that wait for one, each the oldest first
+	mu      *sync.Mutex // of health
+	holding []*ticket   // requests that have a slot, and those that wait for one, each the oldest first
 	waiting []*ticket
 }
 
@@ -45,11 +45,8 @@ func (t *ticket) fail() { t.failing, t.feeds = true, t.feeds || t.feed }
 // Failing reports whether the last request for a container had no answer, or one that is late.
 func (a *Account) Failing(c Container) bool {
 	a.health.mu.Lock()
-	of := a.health.of(c)
-	a.health.mu.Unlock()
-	a.slots.mu.Lock()
-	defer a.slots.mu.Unlock()
-	return of.failing
+	defer a.health.mu.Unlock()
+	return a.health.of(c).failing
 }
 
 func (s *slots) Do(r *http.Request) (*http.Response, error) {

@@ -31,16 +31,16 @@ type Throughput struct {
 }
 
 // ReadThroughput reads the throughput of a container, or of a database if c has no ID. It takes a
-// key: the data plane lets no identity read offers. The error is a *refusal.Error, of kind Serverless or
-// NoThroughput if there is none to read, or says what to do. It asks the region that takes
+// key: the data plane lets no identity read offers. The error is a *refusal.Error, of kind "serverless" or
+// "no throughput" if there is none to read, or says what to do. It asks the region that takes
 // writes.
 func (a *Account) ReadThroughput(ctx context.Context, c Container) (Throughput, error) {
 	return askOffer(ctx, a, &call{about: Subject{Container: c, Doing: reading}}, nil, nil)
 }
 
 // ReplaceThroughput replaces a throughput, as ReadThroughput returned it, by so many request units a
-// second. Manual stays manual, and autoscaled autoscaled. The error is a *refusal.Error of kind Changed if
-// it is no longer what was read, and NotAllowed if the service does not allow it.
+// second. Manual stays manual, and autoscaled autoscaled. The error is a *refusal.Error of kind "changed" if
+// it is no longer what was read, and "not allowed" if the service does not allow it.
 func (a *Account) ReplaceThroughput(ctx context.Context, c Container, from Throughput, ruPerSecond int) (Throughput, error) {
 	asked := call{about: Subject{Container: c, Doing: replacing}}
 	wanted := azcosmos.NewManualThroughputProperties(int32(ruPerSecond))
@@ -75,7 +75,7 @@ func askOffer(ctx context.Context, a *Account, asked *call, wanted *azcosmos.Thr
 	}
 	if none, ok := errors.AsType[*azcore.ResponseError](err); ok && none.RawResponse != nil {
 		// azcosmos makes this error of an empty list of offers.
-		return t, a.refusal(asked.about, NoThroughput, "")
+		return t, a.noThroughput(asked.about)
 	}
 	if err != nil {
 		return t, a.failed(asked, err)
@@ -184,7 +184,7 @@ func (m *Manager) ReplaceThroughput(ctx context.Context, c Container, from Throu
 		return Throughput{}, err
 	}
 	if now.RUPerSecond != from.RUPerSecond || now.Autoscale != from.Autoscale {
-		return Throughput{}, m.refusal(about, Changed, "")
+		return Throughput{}, m.changed(about)
 	}
 	// "Either throughput is required or autoscaleSettings is required, but not both" (azure-rest-api-specs,
 	// Microsoft.DocumentDB, cosmos-db.json).

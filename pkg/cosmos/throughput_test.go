@@ -153,12 +153,12 @@ func TestAThroughputThatCannotBeSaysWhyAndWhatMendsIt(t *testing.T) {
 			kind refusal.Kind
 			text string
 		}{
-			{"it shares the database's", of(way.ReadThroughput(t.Context(), cosmos.Container{Database: "both", ID: "sharing"})), cosmos.NoThroughput,
+			{"it shares the database's", of(way.ReadThroughput(t.Context(), cosmos.Container{Database: "both", ID: "sharing"})), "no throughput",
 				"container both/sharing has no throughput of its own (a container may share that of its database)"},
-			{"neither has any", of(way.ReadThroughput(t.Context(), orders)), cosmos.NoThroughput, "container shop/orders has no throughput"},
-			{"nor has the database", of(way.ReadThroughput(t.Context(), cosmos.Container{Database: "shop"})), cosmos.NoThroughput, "database shop has no throughput"},
-			{"below the minimum", of(way.ReplaceThroughput(t.Context(), fixed, read, 300)), cosmos.NotAllowed, "valid throughput values between 400 and 1000000"},
-			{"not in steps of 100", of(way.ReplaceThroughput(t.Context(), fixed, read, 450)), cosmos.NotAllowed, "keep min and max within what the service allows"},
+			{"neither has any", of(way.ReadThroughput(t.Context(), orders)), "no throughput", "container shop/orders has no throughput"},
+			{"nor has the database", of(way.ReadThroughput(t.Context(), cosmos.Container{Database: "shop"})), "no throughput", "database shop has no throughput"},
+			{"below the minimum", of(way.ReplaceThroughput(t.Context(), fixed, read, 300)), "not allowed", "valid throughput values between 400 and 1000000"},
+			{"not in steps of 100", of(way.ReplaceThroughput(t.Context(), fixed, read, 450)), "not allowed", "keep min and max within what the service allows"},
 		} {
 			refused, ok := errors.AsType[*refusal.Error](c.err)
 			if !ok || refused.Kind != c.kind || !strings.Contains(fmt.Sprint(c.err), c.text) || refused.Remedy == "" {
@@ -175,7 +175,7 @@ func TestAServerlessAccountIsRecognised(t *testing.T) {
 	t.Parallel()
 	eachWay(t, cosmosfake.Options{Serverless: true}, func(t *testing.T, _ *cosmosfake.Server, way throughput) {
 		_, err := way.ReadThroughput(t.Context(), orders)
-		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != cosmos.Serverless || !strings.Contains(err.Error(), "leave throughput out") {
+		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != "serverless" || !strings.Contains(err.Error(), "leave throughput out") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -193,7 +193,7 @@ func TestSomebodyElsesChangeIsNotOverwritten(t *testing.T) {
 		_, err = other.ReplaceThroughput(t.Context(), fixed, before, 3000)
 		testworld.Must(t, err)
 		_, err = way.ReplaceThroughput(t.Context(), fixed, read, 2000)
-		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != cosmos.Changed || !strings.Contains(err.Error(), "left alone") {
+		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != "changed" || !strings.Contains(err.Error(), "left alone") {
 			t.Errorf("%v", err)
 		}
 		if now, err := way.ReadThroughput(t.Context(), fixed); err != nil || now.RUPerSecond != 3000 {
@@ -279,7 +279,7 @@ func TestAnIdentityIsToldWhereItMayAsk(t *testing.T) {
 		"of Azure Resource Manager, with a token of another": {managed(t, server, cosmosfake.ManagerOptions{}, &credential{token: "other"}), "Cosmos DB Operator"},
 	} {
 		_, err := c.way.ReadThroughput(t.Context(), fixed)
-		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != cosmos.NotPermitted || !strings.Contains(err.Error(), c.text) {
+		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != "not permitted" || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}
