@@ -121,7 +121,7 @@ func (h *health) enter(ctx context.Context, c *call) (finds *breaker, err error)
 	for c.breaker = own; ; {
 		b, free, name := account, false, "it"
 		if !account.isOpen() {
-			name = c.about.named()
+			name = c.about.Named()
 			b, free = own, !own.isOpen() || own != account && own.looks[c.part] == 0
 		}
 		if at := time.Now(); !free && b.settled == nil && at.Sub(b.probed) >= probeEvery {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/refusal"
@@ -94,6 +96,35 @@ func (a describer) failed(c *call, err error) error {
 	}
 	return refusal.Unanswered(text, changefeed.Cause{Of: who, Says: says, Effect: effect, Remedy: "run feedscale check: it tries the name, the connection and the certificate"})
 }
+
+// ManagerErrors turns what Azure Resource Manager answers about the throughput of an account into errors that
+// say what to do, as an Account does with its own answers.
+type ManagerErrors struct {
+	Account    string // its name
+	Setting    string // name of the setting with the connection
+	ResourceID string // of the account
+}
+
+func (m ManagerErrors) describer() describer {
+	return describer{host: m.Account, setting: m.Setting, identity: true, scope: m.ResourceID}
+}
+
+// Failed describes the error of a request: a refusal if Azure Resource Manager answered, which has the account's
+// own answer in its words. That of a change that failed comes with a 200, and a code that stands for the status
+// (https://github.com/pulumi/pulumi-azure-native/issues/4189).
+func (m ManagerErrors) Failed(about Subject, err error) error {
+	answer, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok || answer.RawResponse == nil {
+		return m.describer().failed(&call{about: about}, err)
+	}
+	if answer.ErrorCode == "PreconditionFailed" {
+		answer.RawResponse.StatusCode = http.StatusPreconditionFailed
+	}
+	return m.describer().refused(about, answer.RawResponse)
+}
+
+// Changed says that somebody else replaced the throughput since it was read.
+func (m ManagerErrors) Changed(about Subject) error { return m.describer().changed(about) }
 
 // is reports whether an error of a type is in a chain of errors.
 func is[E error](err error) bool {

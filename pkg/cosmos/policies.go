@@ -188,6 +188,11 @@ type scoped struct {
 	scopes []string
 }
 
+// WithScope returns a credential whose tokens are for a scope, whichever it is asked for.
+func WithScope(c azcore.TokenCredential, scope string) azcore.TokenCredential {
+	return &scoped{c, []string{scope}}
+}
+
 // GetToken ignores the scopes that it is asked for: they are always the same. Its error is a tokenError.
 func (s *scoped) GetToken(ctx context.Context, o policy.TokenRequestOptions) (token azcore.AccessToken, err error) {
 	for _, scope := range s.scopes {

@@ -25,8 +25,8 @@ type Subject struct {
 
 // What may be done to throughput.
 const (
-	reading   = "read"
-	replacing = "replace"
+	Reading   = "read"
+	Replacing = "replace"
 )
 
 // Values of x-ms-substatus with a 403.
@@ -82,18 +82,18 @@ func wordsOf(body []byte) (words string) {
 func (s Subject) reading() string {
 	switch {
 	case s.Doing != "":
-		return s.Doing + " the throughput of " + s.named()
+		return s.Doing + " the throughput of " + s.Named()
 	case s.Leases:
 		return "query the leases in " + s.Container.String()
 	case s.Container.Database != "":
-		return "read " + s.named()
+		return "read " + s.Named()
 	default:
 		return "read the account's metadata"
 	}
 }
 
-// named names a container or a database.
-func (s Subject) named() string {
+// Named names a container or a database.
+func (s Subject) Named() string {
 	if s.Container.ID == "" {
 		return "database " + s.Container.Database
 	}
@@ -128,7 +128,7 @@ func (a describer) explained(about Subject, answer *http.Response, words string)
 	case about.Doing != "" && strings.Contains(words, "not supported for serverless accounts"):
 		return say("serverless", "the account is serverless: each request is billed, and nothing is provisioned", "leave throughput out for what is in this account", "")
 	case about.Doing != "" && strings.Contains(words, "valid throughput values"):
-		return say("not allowed", "the service does not allow that throughput for "+about.named(), "keep min and max within what the service allows", "")
+		return say("not allowed", "the service does not allow that throughput for "+about.Named(), "keep min and max within what the service allows", "")
 	case status == http.StatusForbidden && blocked.MatchString(words):
 		from := blocked.FindStringSubmatch(words)
 		command := letIn(from[1])
@@ -158,7 +158,7 @@ func (a describer) explained(about Subject, answer *http.Response, words string)
 	case status == http.StatusForbidden && substatus != substatusNoWrites: // the service does not distinguish these two
 		return say("forbidden", "the account forbids to "+do+": its firewall does, or this machine's clock is far off",
 			"let this network through the account's firewall, and check the clock", letIn(""))
-	case status == http.StatusPreconditionFailed && about.Doing == replacing, status == http.StatusConflict && manager:
+	case status == http.StatusPreconditionFailed && about.Doing == Replacing, status == http.StatusConflict && manager:
 		return a.changed(about)
 	case status == http.StatusNotFound && manager:
 		return a.noThroughput(about)
@@ -179,7 +179,7 @@ func (a describer) explained(about Subject, answer *http.Response, words string)
 		return say(missing, "there is no container "+c.ID+" in database "+c.Database, "correct databaseId and containerId",
 			az("sql container list", "--account-name", name, "--database-name", c.Database, "--query", "[].name"))
 	case status == http.StatusNotFound && c.Database != "":
-		return say(missing, "there is no "+about.named()+" in the account", "correct databaseId and containerId",
+		return say(missing, "there is no "+about.Named()+" in the account", "correct databaseId and containerId",
 			az("sql database list", "--account-name", name, "--query", "[].name"))
 	}
 	return say("the request is rejected", "the account rejects the request to "+do,
@@ -192,7 +192,7 @@ func (a describer) noThroughput(about Subject) *refusal.Error {
 	if a.scope != "" { // Azure Resource Manager does not tell a missing container from a wrong id of the account
 		remedy = "check " + a.setting + "__resourceId and the names, " + remedy
 	}
-	r := a.refusal(about, "no throughput", about.named()+" has no throughput of its own (a container may share that of its database), or does not exist", remedy, "")
+	r := a.refusal(about, "no throughput", about.Named()+" has no throughput of its own (a container may share that of its database), or does not exist", remedy, "")
 	if a.scope == "" {
 		r.Sentinel = ErrMissing
 	}
@@ -201,14 +201,14 @@ func (a describer) noThroughput(about Subject) *refusal.Error {
 
 // changed says that somebody else replaced a throughput since it was read.
 func (a describer) changed(about Subject) *refusal.Error {
-	return a.refusal(about, "changed", "somebody else changed the throughput of "+about.named()+" meanwhile", "it is left alone; the next poll reads it again", "")
+	return a.refusal(about, "changed", "somebody else changed the throughput of "+about.Named()+" meanwhile", "it is left alone; the next poll reads it again", "")
 }
 
 // refusal returns the error of a kind.
 func (a describer) refusal(about Subject, kind refusal.Kind, meaning, remedy, command string) *refusal.Error {
 	r := &refusal.Error{Kind: kind, Meaning: meaning, Remedy: remedy, Command: command, Of: "account " + a.host, Effect: effect}
 	if about.Container.Database != "" {
-		r.Part = about.named()
+		r.Part = about.Named()
 	}
 	if kind == missing {
 		r.Sentinel = ErrMissing

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
@@ -16,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/cosmos/manager"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/refusal"
@@ -30,7 +30,7 @@ type throughput interface {
 }
 
 // managed serves the account's part of Azure Resource Manager, and returns the way through it.
-func managed(t *testing.T, server *cosmosfake.Server, o cosmosfake.ManagerOptions, c *credential) *cosmos.Manager {
+func managed(t *testing.T, server *cosmosfake.Server, o cosmosfake.ManagerOptions, c *credential) *manager.Manager {
 	t.Helper()
 	o.Account = accountID
 	o.Token = func(bearer string) error {
@@ -44,7 +44,7 @@ func managed(t *testing.T, server *cosmosfake.Server, o cosmosfake.ManagerOption
 	}
 	served := httptest.NewTLSServer(server.Manager(o))
 	t.Cleanup(served.Close)
-	m, err := cosmos.NewManager(cosmos.ManagerOptions{
+	m, err := manager.New(manager.Options{
 		ResourceID: accountID, Setting: "COSMOS", Credential: c, Client: policy.ClientOptions{Transport: served.Client(), Cloud: cloud.Configuration{
 			Services: map[cloud.ServiceName]cloud.ServiceConfiguration{cloud.ResourceManager: {Endpoint: served.URL, Audience: served.URL}},
 		}},
@@ -281,58 +281,6 @@ func TestAnIdentityIsToldWhereItMayAsk(t *testing.T) {
 		_, err := c.way.ReadThroughput(t.Context(), fixed)
 		if refused, ok := errors.AsType[*refusal.Error](err); !ok || refused.Kind != "not permitted" || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", rule, err)
-		}
-	}
-}
-
-// TestAChangeThatTakesLongIsPending has Azure Resource Manager work on a change for longer than a tick.
-func TestAChangeThatTakesLongIsPending(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := testworld.New(t, testworld.Options{InMemory: true})
-		testworld.Must(t, w.Account.CreateContainer("shop", cosmosfake.ContainerSpec{ID: "fixed", PartitionKey: []string{"/id"}, Throughput: 1000}))
-		handler := w.Account.Manager(cosmosfake.ManagerOptions{Account: accountID, Polls: 1 << 30})
-		m, err := cosmos.NewManager(cosmos.ManagerOptions{ResourceID: accountID, Setting: "COSMOS", Credential: &credential{token: "good"}, Client: policy.ClientOptions{
-			Transport: transport(func(r *http.Request) (*http.Response, error) {
-				answer := httptest.NewRecorder()
-				received := r.Clone(r.Context())
-				if received.Host = r.URL.Host; received.Body == nil {
-					received.Body = http.NoBody
-				}
-				handler.ServeHTTP(answer, received)
-				answer.Header().Del("Retry-After-Ms") // the poll's own interval
-				result := answer.Result()
-				result.Request = r
-				return result, nil
-			}),
-		}})
-		testworld.Must(t, err)
-		read, err := m.ReadThroughput(t.Context(), fixed)
-		testworld.Must(t, err)
-		began := time.Now()
-		replaced, err := m.ReplaceThroughput(t.Context(), fixed, read, 2000)
-		if err != nil || !replaced.Pending || replaced.RUPerSecond != 2000 {
-			t.Errorf("%+v, %v", replaced, err)
-		}
-		if took := time.Since(began); took > 30*time.Second {
-			t.Errorf("it was waited for %s", took)
-		}
-	})
-}
-
-func TestTheResourceIDOfAnAccountIsChecked(t *testing.T) {
-	t.Parallel()
-	for id, valid := range map[string]bool{
-		accountID:                  true,
-		strings.ToLower(accountID): true,
-		strings.Replace(accountID, "databaseAccounts", "mongoClusters", 1): false,
-		accountID + "/sqlDatabases/shop":                                   false,
-		"shop":                                                             false,
-		"":                                                                 false,
-	} {
-		_, err := cosmos.NewManager(cosmos.ManagerOptions{ResourceID: id, Setting: "COSMOS", Credential: &credential{}})
-		if (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "setting COSMOS__resourceId is not the resource id of an account; allowed is") {
-			t.Errorf("%q: %v", id, err)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/cosmos/manager"
 	"github.com/feedscale/feedscale/pkg/estimator"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
@@ -137,7 +138,7 @@ func (c *Connections) WayToThroughput(connection config.CosmosConnection) (throu
 	if err != nil {
 		return nil, err
 	}
-	return cosmos.NewManager(cosmos.ManagerOptions{ResourceID: connection.ResourceID, Setting: connection.Setting, Host: connection.Host, Credential: credential, Client: clientOptions()})
+	return manager.New(manager.Options{ResourceID: connection.ResourceID, Setting: connection.Setting, Host: connection.Host, Credential: credential, Client: clientOptions()})
 }
 
 // clientOptions has an SDK read no more of an answer than is bounded.

@@ -24,7 +24,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Way reads and replaces the throughput of an account: *cosmos.Account does with a key, *cosmos.Manager
+// Way reads and replaces the throughput of an account: *cosmos.Account does with a key, *manager.Manager
 // with an identity.
 type Way interface {
 	ReadThroughput(context.Context, cosmos.Container) (cosmos.Throughput, error)

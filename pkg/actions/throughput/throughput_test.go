@@ -19,6 +19,7 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/actions/throughput"
 	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/cosmos/manager"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/scaling"
@@ -69,7 +70,7 @@ func newShop(t *testing.T, byIdentity bool) *shop {
 	if byIdentity {
 		served := httptest.NewTLSServer(w.Account.Manager(cosmosfake.ManagerOptions{Account: accountID}))
 		t.Cleanup(served.Close)
-		m, err := cosmos.NewManager(cosmos.ManagerOptions{
+		m, err := manager.New(manager.Options{
 			ResourceID: accountID, Setting: "COSMOS", Credential: identity{}, Client: policy.ClientOptions{Transport: served.Client(), Cloud: cloud.Configuration{
 				Services: map[cloud.ServiceName]cloud.ServiceConfiguration{cloud.ResourceManager: {Endpoint: served.URL, Audience: served.URL}},
 			}},
