@@ -110,36 +110,33 @@ func (l *load) read(now time.Time) {
 // How long a batch takes is known to an interval of polls. So a window counts in full only if, at its end, a
 // change is older by that much.
 func (in Input) capacity(m *Memory, loads []load) float64 {
-	polled := make(map[string]Owner) // each owner's work since the last poll
-	late, done, working := make(map[string]bool), 0.0, 0.0
+	polled, done, working := make(map[string]Owner), 0.0, 0.0 // each owner's work since the last poll
 	for i := range loads {
 		l := &loads[i]
 		if l.owner == "" {
 			continue
 		}
 		o := polled[l.owner]
-		o.Leases, o.Done, o.Behind = o.Leases+1, o.Done+l.moved, o.Behind || l.waited
+		o.Leases, o.Done, o.Behind, o.late = o.Leases+1, o.Done+l.moved, o.Behind || l.waited, o.late || l.late
 		if l.moved > 0 {
 			o.Moves++
 		}
-		polled[l.owner], done, late[l.owner] = o, done+float64(l.moved), late[l.owner] || l.late
+		polled[l.owner], done = o, done+float64(l.moved)
 	}
 	m.Owners = make(map[string]Owner, len(polled))
-	full := make(map[string]Owner)
-	for name, o := range polled {
+	seen, bound, proofs := 0.0, 0.0, 0.0
+	for _, name := range slices.Sorted(maps.Keys(polled)) { // so that the sum does not depend on the order of a map
+		o := polled[name]
 		if o.Moves > 0 {
 			working++
 		}
 		next, w := in.Memory.Owners[name].add(in.Lag.Time, o)
-		if m.Owners[name] = next; !w.Since.IsZero() {
-			full[name] = w
+		m.Owners[name] = next
+		if w.Since.IsZero() {
+			continue
 		}
-	}
-	seen, bound, proofs := 0.0, 0.0, 0.0
-	for _, name := range slices.Sorted(maps.Keys(full)) { // so that the sum does not depend on the order of a map
-		w := full[name]
 		rate := float64(w.Done) / in.Lag.Time.Sub(w.Since).Seconds()
-		if w.Behind && late[name] {
+		if w.Behind && o.late {
 			seen, proofs = seen+rate, proofs+1
 		} else {
 			bound = max(bound, rate*(1-1/float64(w.Moves))) // the window may contain one batch too many

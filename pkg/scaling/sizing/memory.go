@@ -36,6 +36,7 @@ type Owner struct {
 	Moves  int       `json:"moves,omitempty"`  // of its positions
 	Leases int       `json:"leases,omitempty"` // that it owned during the whole window
 	Behind bool      `json:"behind,omitempty"` // at each poll, judged by ages; false = at none
+	late   bool      // now, by more than that: as load.late
 }
 
 // ScaleOut is a scale-out whose effect is still measured. If all replicas share a limit, such as a
