@@ -270,19 +270,3 @@ func (l *Lease) begins(start StartFrom) StartFrom {
 func (l *Lease) Uncheckpointed(start StartFrom) bool {
 	return l.Continuation == "" && (l.begins(start).Now() || l.Mode == FullFidelity)
 }
-
-// FromNow is the continuation of a read that answers with the newest LSN and without changes.
-const FromNow = "*"
-
-// From returns the position that the lease is read from: what follows a continuation, "" being the
-// beginning, and what was written since a time, unless that is zero.
-func (l *Lease) From(start StartFrom) (continuation string, since time.Time) {
-	switch {
-	case l.Uncheckpointed(start):
-		return FromNow, time.Time{}
-	case l.Continuation == "" || l.StartFrom != nil: // Java sends a start time with the token, too
-		return l.Continuation, l.begins(start).Time
-	default:
-		return l.Continuation, time.Time{}
-	}
-}

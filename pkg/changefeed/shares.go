@@ -177,11 +177,11 @@ func scaleParts(parts []*Reading) {
 // the service's first answer to a start time is one (azure-cosmos-dotnet-v3#755).
 const maxEmptyPages = 4
 
-// ReadOn measures what follows a continuation, and reads on if a page is empty: only a 304 says that
+// ReadOn measures what follows a position, and reads on if a page is empty: only a 304 says that
 // nothing follows. The error is ErrMoved if the range was split or merged.
-func ReadOn(continuation string, read func(continuation string) (Answer, error)) (reading Reading, _ error) {
+func ReadOn(p Position, read func(Position) (Answer, error)) (reading Reading, _ error) {
 	for range maxEmptyPages {
-		answer, err := read(continuation)
+		answer, err := read(p)
 		if err != nil {
 			return Reading{}, err
 		}
@@ -192,8 +192,8 @@ func ReadOn(continuation string, read func(continuation string) (Answer, error))
 		default:
 			return Reading{}, fmt.Errorf("the change feed answered with status %d/%d", answer.Status, answer.Substatus)
 		}
-		continuation = answer.ETag
-		if reading = Measure(answer); !reading.More || continuation == "" {
+		p.Continuation = answer.ETag
+		if reading = Measure(answer); !reading.More || p.Continuation == "" {
 			break
 		}
 	}

@@ -97,11 +97,8 @@ func (h *host) measure(ctx context.Context) ([]*changefeed.Planned, error) {
 
 // measure reads what is pending in a share of a lease.
 func (f *feed) measure(ctx context.Context, start changefeed.StartFrom, l *changefeed.Planned, s changefeed.Share) (changefeed.Reading, error) {
-	r := feedRequest{share: s, mode: l.Mode}
-	r.ifNoneMatch, r.since = l.From(start)
-	reading, err := changefeed.ReadOn(r.ifNoneMatch, func(continuation string) (changefeed.Answer, error) {
-		r.ifNoneMatch = continuation
-		return f.answer(ctx, r)
+	reading, err := changefeed.ReadOn(l.Position(s, start), func(at changefeed.Position) (changefeed.Answer, error) {
+		return f.answer(ctx, at)
 	})
 	if errors.Is(err, changefeed.ErrMoved) {
 		err = fmt.Errorf("range %s cannot be read, and at least 1 is pending: %w", s.Of.ID, err)
@@ -110,23 +107,21 @@ func (f *feed) measure(ctx context.Context, start changefeed.StartFrom, l *chang
 }
 
 // answer reads a page of one change at most, as pkg/changefeed has it.
-func (f *feed) answer(ctx context.Context, r feedRequest) (changefeed.Answer, error) {
-	page, err := f.read(ctx, r, 1)
+func (f *feed) answer(ctx context.Context, at changefeed.Position) (changefeed.Answer, error) {
+	page, err := f.read(ctx, at, 1)
 	if status, sub := statusOf(err); changefeed.OutcomeOf(status, sub) == changefeed.Gone {
 		return changefeed.Answer{Status: status, Substatus: sub}, nil
 	}
 	if err != nil {
 		return changefeed.Answer{}, err
 	}
-	header := page.RawResponse.Header
-	a := changefeed.Answer{Status: page.RawResponse.StatusCode, SessionToken: header.Get("x-ms-session-token"), ETag: string(page.ETag)}
-	a.Date, _ = http.ParseTime(header.Get("Date")) // zero if absent
+	a := changefeed.AnswerOf(page.RawResponse.StatusCode, page.RawResponse.Header.Get)
 	if a.Status != http.StatusOK {
 		return a, nil
 	}
 	body, err := runtime.Payload(page.RawResponse)
 	if err == nil {
-		a.Page, err = changefeed.ReadPage(bytes.NewReader(body), r.mode)
+		a.Page, err = changefeed.ReadPage(bytes.NewReader(body), at.Mode)
 	}
 	return a, err
 }

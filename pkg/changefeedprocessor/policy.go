@@ -52,17 +52,9 @@ type route struct {
 // The values by which a context tells the policy what a request is for.
 type (
 	markKey  struct{} // **route, which the policy sets to that of the container that is read
-	readKey  struct{} // *feedRequest
+	readKey  struct{} // *changefeed.Position
 	learnKey struct{} // int: have azcosmos read the ranges, unless they were learned more often than that
 )
-
-// feedRequest is a read of the change feed.
-type feedRequest struct {
-	share       changefeed.Share
-	mode        changefeed.Mode
-	ifNoneMatch string    // "" leaves the header out, which is the beginning
-	since       time.Time // zero: no start time
-}
 
 // Do is for azcore.
 func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
@@ -88,11 +80,14 @@ func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 			Header: http.Header{"X-Ms-Substatus": {"1002"}}, Body: http.NoBody, Request: req.Raw(),
 		}, nil
 	}
-	read, ok := ctx.Value(readKey{}).(*feedRequest)
+	at, ok := ctx.Value(readKey{}).(*changefeed.Position)
 	if !ok {
 		return req.Next()
 	}
-	read.set(req.Raw().Header)
+	h := req.Raw().Header
+	h.Del("If-None-Match") // of azcosmos
+	h.Set("x-ms-cosmos-sdk-supportedcapabilities", capabilities)
+	at.Headers(h.Set)
 	response, err := req.Next()
 	if err != nil || response.StatusCode != http.StatusGone {
 		return response, err
@@ -103,29 +98,6 @@ func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 // The capabilities that a request says its client has: 1 understands merged ranges, 2 start times on
 // them (azure-sdk-for-go#26775).
 const capabilities = "3"
-
-// set writes the headers of the read in place of those that azcosmos made.
-func (r *feedRequest) set(h http.Header) {
-	h.Set("x-ms-documentdb-partitionkeyrangeid", r.share.Of.ID)
-	h.Set("x-ms-cosmos-sdk-supportedcapabilities", capabilities)
-	h.Del("If-None-Match")
-	h.Del("If-Modified-Since")
-	if r.ifNoneMatch != "" {
-		h.Set("If-None-Match", r.ifNoneMatch)
-	}
-	if !r.since.IsZero() {
-		h.Set("If-Modified-Since", r.since.UTC().Format(http.TimeFormat))
-	}
-	if part := r.share.Part(); part != (changefeed.Range{}) {
-		h.Set("x-ms-read-key-type", "EffectivePartitionKeyRange")
-		h.Set("x-ms-start-epk", part.Min)
-		h.Set("x-ms-end-epk", part.Max)
-	}
-	if r.mode == changefeed.FullFidelity { // ChangeFeedModeFullFidelity.cs
-		h.Set("A-IM", "Full-Fidelity Feed")
-		h.Set("x-ms-cosmos-changefeed-wire-format-version", "2021-09-15")
-	}
-}
 
 func (p *feedPolicy) route(container string) *route {
 	r, _ := p.routes.LoadOrStore(container, &route{one: make(chan struct{}, 1)})

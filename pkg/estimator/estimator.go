@@ -87,7 +87,7 @@ type source struct {
 func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, processors []Processor, done func(i int, lag changefeed.ProcessorLag)) {
 	t := &tick{
 		Estimator: e, began: e.now(), budgetUntil: budgetUntil, turn: int(e.turns.Add(1)), idle: make(chan func()),
-		reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int),
+		reads: make(map[source]map[changefeed.Position]*page), users: make(map[source]int),
 	}
 	defer close(t.idle)
 	pipelines := make(map[source][]*measured)
@@ -203,8 +203,8 @@ type tick struct {
 	idle        chan func() // what a goroutine of parallel does next
 
 	mu    sync.Mutex
-	reads map[source]map[cosmos.Position]*page // two processors at the same position share a page
-	users map[source]int                       // processors that are not measured yet
+	reads map[source]map[changefeed.Position]*page // two processors at the same position share a page
+	users map[source]int                           // processors that are not measured yet
 }
 
 // release forgets the pages of a container once no processor needs them any more.
