@@ -139,7 +139,7 @@ func (p *Planned) Reading() *Reading {
 	case p.Splitting:
 		greatest := Reading{Lag: 1, Approximate: true}
 		for _, r := range p.Readings {
-			greatest.Age = older(greatest.Age, r.Age)
+			greatest.Age = Greater(greatest.Age, r.Age)
 			if r.Lag >= greatest.Lag {
 				greatest.Lag, greatest.SessionLSN = r.Lag, r.SessionLSN
 			}
