@@ -75,7 +75,7 @@ const (
 
 // ParseLease reads a lease as the .NET v3 SDK, the Java SDK and the legacy V2 library write it
 // (docs/lag.md, Formats of leases): PK-range leases, and EPK leases, which have version 1. The
-// error wraps ErrNotALease; the Lease then holds what could be read, its ID and Token at best, so
+// error wraps ErrNotALease; the Lease then holds what could be read, its ID at best and the Token in that, so
 // that the partition can be reported as unknown.
 func ParseLease(document []byte) (Lease, error) {
 	l, err := parseLease(document)
@@ -89,11 +89,11 @@ func parseLease(document []byte) (Lease, error) {
 	var f leaseFields
 	err := f.read(document)
 	token, ts, continuation := cmp.Or(f.of("LeaseToken").Str, f.of("PartitionId").Str), f.of("_ts").Int(), f.of("ContinuationToken").Str
+	prefix, named := splitLeaseID(f.of("id").Str)
 	l := Lease{
-		ID: f.of("id").Str, TS: ts, Time: leaseTime(f.of("timestamp").Str, ts), Owner: shown(f.of("Owner").Str), Token: shown(token),
+		ID: f.of("id").Str, TS: ts, Time: leaseTime(f.of("timestamp").Str, ts), Owner: shown(f.of("Owner").Str), Token: shown(cmp.Or(token, named)),
 		Mode: ParseMode(f.of("Mode").Str),
 	}
-	prefix, _ := splitLeaseID(l.ID)
 	_, byRID := ReadRIDs(prefix)
 	switch {
 	case f.of("LeaseToken").Str == "" && token != "":

@@ -217,10 +217,10 @@ func TestParseEPKLease(t *testing.T) {
 func TestParseLeaseNamesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rule, document, id, token string }{
-		{"no token", `{"id":"p..0","Owner":"h"}`, "p..0", ""},
-		{"an empty token", `{"id":"p..0","LeaseToken":""}`, "p..0", ""},
+		{"no token: that of its id", `{"id":"p..0","Owner":"h"}`, "p..0", "0"},
+		{"an empty token", `{"id":"p..0","LeaseToken":""}`, "p..0", "0"},
 		{"a continuation that is no text", `{"id":"p..0","LeaseToken":"0","ContinuationToken":7}`, "p..0", "0"},
-		{"a token that is no text", `{"id":"p..0","LeaseToken":{}}`, "p..0", ""},
+		{"a token that is no text", `{"id":"p..0","LeaseToken":{}}`, "p..0", "0"},
 		{"a feed range that is no object", `{"id":"p..0","LeaseToken":"0","FeedRange":"-FF"}`, "p..0", "0"},
 		{"a mode that is no text", `{"id":"p..0","LeaseToken":"0","Mode":1}`, "p..0", "0"},
 		{"a list", `[]`, "", ""},
@@ -293,7 +293,8 @@ func TestSelect(t *testing.T) {
 		}
 		return changefeed.LeaseDocument{Lease: changefeed.Lease{ID: id, Token: token, Format: format, Owner: owner, Time: at(minute), TS: ts}}
 	}
-	broken := changefeed.LeaseDocument{Lease: changefeed.Lease{ID: "p_rid..7"}, Err: changefeed.ErrNotALease}
+	unread, err := changefeed.ParseLease([]byte(`{"id":"p_rid..7"}`))
+	broken := changefeed.LeaseDocument{Lease: unread, Err: err}
 	java := func(d changefeed.LeaseDocument) changefeed.LeaseDocument {
 		d.Format = changefeed.FormatJavaEPK
 		return d

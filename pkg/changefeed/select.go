@@ -58,14 +58,8 @@ func (d Documents) Select(prefixes []string, family Family) ([]LeaseDocument, er
 		under := d.under(prefix)
 		for j := range under {
 			l := &under[j]
-			rest := l.ID[len(prefix):]
-			if strings.Contains(rest, "..") {
+			if strings.Contains(l.ID[len(prefix):], "..") {
 				continue // the leases of container "orders..eu" are not those of "orders"
-			}
-			if l.Token == "" {
-				named := *l
-				named.Token = rest // from the id, for a document whose token cannot be read
-				l = &named
 			}
 			own[l.Format.Family()] = append(own[l.Format.Family()], l)
 		}
@@ -131,18 +125,10 @@ func compareTokens(a, b string) int {
 // write once all leases exist (azure-cosmos-dotnet-v3, DocumentServiceLeaseStoreCosmos.cs).
 const markerEnding = ".info"
 
-// Marked reports whether every prefix of the leases has its marker, which says that the processor has
-// created all of them. The leases are as Select returned them.
-func (d Documents) Marked(leases []LeaseDocument) bool {
-	marked := ""
-	for i := range leases {
-		prefix, _ := splitLeaseID(leases[i].ID)
-		if prefix != marked && len(d.under(prefix+markerEnding)) == 0 {
-			return false
-		}
-		marked = prefix
-	}
-	return marked != ""
+// Marked reports whether the marker stands beside a lease, which says that its processor has created all leases.
+func (d Documents) Marked(l LeaseDocument) bool {
+	prefix, _ := splitLeaseID(l.ID)
+	return len(d.under(prefix+markerEnding)) > 0
 }
 
 // Format says which SDK wrote a lease, and in which of its formats (docs/lag.md, Formats of
@@ -185,7 +171,6 @@ func (d Documents) Inventory() (processors []FoundProcessor) {
 		if prefix == "" || d.Err != nil && marker {
 			continue
 		}
-		d.Token = cmp.Or(d.Token, rest)
 		byPrefix[prefix] = append(byPrefix[prefix], &d)
 	}
 	for _, prefix := range slices.Sorted(maps.Keys(byPrefix)) {

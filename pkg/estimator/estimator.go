@@ -323,7 +323,7 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 		if errors.Is(err, changefeed.ErrMixed) {
 			err = fmt.Errorf("%w: set leaseFormat to dotnet or java, and give one of them a name of its own", err)
 		}
-		m.err, m.marked, m.leases = err, sorted.Marked(selected), make([]measuredLease, len(selected))
+		m.err, m.marked, m.leases = err, len(selected) > 0 && sorted.Marked(selected[0]), make([]measuredLease, len(selected))
 		for i, d := range selected {
 			if d.Err == nil {
 				d.ID = "" // by which it was selected: the longest text of a lease
