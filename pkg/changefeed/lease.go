@@ -61,10 +61,6 @@ type leaseFields [11]gjson.Result
 
 func (f *leaseFields) of(name string) *gjson.Result { return &f[slices.Index(LeaseFields, name)] }
 
-// ErrNotALease is wrapped by the errors of ParseLease: a document has the id of a lease and cannot
-// be read as one.
-var ErrNotALease = errors.New("not a lease that can be read")
-
 // The most that a lease may have, in bytes. The SDKs write a name of a machine or a process as the owner,
 // and a number, or two bounds of a range, as the token.
 const (
@@ -74,18 +70,10 @@ const (
 )
 
 // ParseLease reads a lease as the .NET v3 SDK, the Java SDK and the legacy V2 library write it
-// (docs/lag.md, Formats of leases): PK-range leases, and EPK leases, which have version 1. The
-// error wraps ErrNotALease; the Lease then holds what could be read, its ID at best and the Token in that, so
-// that the partition can be reported as unknown.
+// (docs/lag.md, Formats of leases): PK-range leases, and EPK leases, which have version 1. If it cannot, the
+// error says why, and the Lease holds what could be read, its ID at best and the Token in that, so that the
+// partition can be reported as unknown.
 func ParseLease(document []byte) (Lease, error) {
-	l, err := parseLease(document)
-	if err != nil {
-		err = fmt.Errorf("%w: %v", ErrNotALease, err)
-	}
-	return l, err
-}
-
-func parseLease(document []byte) (Lease, error) {
 	var f leaseFields
 	err := f.read(document)
 	token, ts, continuation := cmp.Or(f.of("LeaseToken").Str, f.of("PartitionId").Str), f.of("_ts").Int(), f.of("ContinuationToken").Str
@@ -165,18 +153,14 @@ func (f *leaseFields) read(document []byte) (err error) {
 // shown is a name from a lease as it may stand in a log, on a terminal or on a page: without characters that
 // control these or cannot be seen, and no longer than maxName.
 func shown(name string) string {
-	odd := func(r rune) bool { return r < ' ' || r > '~' }
-	if len(name) <= maxName && !strings.ContainsFunc(name, odd) {
-		return name // as most are
-	}
 	if len(name) > maxName {
 		name = strings.ToValidUTF8(name[:maxName], "") + "…"
 	}
 	return strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
-			return unicode.ReplacementChar
+		if unicode.IsGraphic(r) {
+			return r
 		}
-		return r
+		return unicode.ReplacementChar
 	}, name)
 }
 

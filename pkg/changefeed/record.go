@@ -16,7 +16,7 @@ type Record struct {
 	ETag   string // of the revision that was read or written last; "" for a new one
 }
 
-// ReadRecord reads a lease document. The error wraps ErrNotALease.
+// ReadRecord reads a lease document. The error is that of ParseLease.
 func ReadRecord(document []byte) (*Record, error) {
 	parsed, err := ParseLease(document)
 	l := &Record{Lease: parsed}

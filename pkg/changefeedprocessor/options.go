@@ -205,7 +205,7 @@ func check(monitored, leases Container, o Options) error {
 	container(monitored, "monitored container")
 	container(leases, "lease container")
 	mistake(o.Instance == "", "Options.Instance is empty: give each host a name of its own, such as its host name")
-	odd := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+	odd := func(r rune) bool { return !unicode.IsGraphic(r) }
 	mistake(len(o.Instance) > maxInstance || strings.ContainsFunc(o.Instance, odd), "Options.Instance is longer than %d bytes, or has characters that cannot be seen", maxInstance)
 	mistake(strings.ContainsAny(o.Name, `/\?#`), `Options.Name %q has a character that the id of a document must not have: one of / \ ? #`, o.Name)
 	mistake(o.Handle == nil, "Options.Handle is missing")

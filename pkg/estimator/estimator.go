@@ -12,7 +12,6 @@ package estimator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -320,9 +319,6 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 			continue
 		}
 		selected, err := sorted.Select(m.prefixes, m.processor.LeaseFormat)
-		if errors.Is(err, changefeed.ErrMixed) {
-			err = fmt.Errorf("%w: set leaseFormat to dotnet or java, and give one of them a name of its own", err)
-		}
 		m.err, m.marked, m.leases = err, len(selected) > 0 && sorted.Marked(selected[0]), make([]measuredLease, len(selected))
 		for i, d := range selected {
 			if d.Err == nil {

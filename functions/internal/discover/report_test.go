@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -20,7 +21,7 @@ func TestTheOwnersAndRenewalsOfAProcessorAreSummedUp(t *testing.T) {
 		return changefeed.LeaseDocument{Lease: l}
 	}
 	broken := lease("c", time.Second)
-	broken.Err = changefeed.ErrNotALease
+	broken.Err = errors.New("it has neither LeaseToken nor PartitionId")
 	var p Processor
 	p.sumUp([]changefeed.LeaseDocument{
 		lease("b", 2*time.Minute), lease("a", 30*time.Second), lease("b", 61*time.Second), lease("", 9*time.Minute), lease("", 0), lease("d", 0), broken,
