@@ -18,8 +18,8 @@ type Planned struct {
 	Errs     []error   // of each share; ErrMoved if its range is gone as well
 }
 
-// ErrMoved says that a partition key range was split or merged, or is about to be.
-var ErrMoved = errors.New("the partition key range was split or merged, or is about to be")
+// ErrMoved says of a partition key range that it was split or merged, or is about to be.
+var ErrMoved = errors.New("is being split or merged and cannot be read: try again in a minute")
 
 // Plan says what has to be read to measure leases, by the partition key ranges as they are now.
 func Plan(leases []LeaseDocument, ranges Ranges) []*Planned {
@@ -188,7 +188,7 @@ func ReadOn(p Position, read func(Position) (Answer, error)) (reading Reading, _
 		switch OutcomeOf(answer.Status, answer.Substatus) {
 		case Answered:
 		case Gone:
-			return Reading{}, ErrMoved
+			return Reading{}, fmt.Errorf("range %s %w", p.Range, ErrMoved)
 		default:
 			return Reading{}, fmt.Errorf("the change feed answered with status %d/%d", answer.Status, answer.Substatus)
 		}

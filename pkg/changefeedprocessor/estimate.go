@@ -86,24 +86,15 @@ func (h *host) measure(ctx context.Context) ([]*changefeed.Planned, error) {
 			h.pages <- struct{}{}
 			reading.Go(func() {
 				defer func() { <-h.pages }()
-				l.Readings[i], l.Errs[i] = h.feed.measure(ctx, h.leases.Start, l, l.Shares[i])
+				l.Readings[i], l.Errs[i] = changefeed.ReadOn(l.Position(l.Shares[i], h.leases.Start), func(at changefeed.Position) (changefeed.Answer, error) {
+					return h.feed.answer(ctx, at)
+				})
 			})
 		}
 	}
 	reading.Wait()
 	changefeed.Settle(planned)
 	return planned, nil
-}
-
-// measure reads what is pending in a share of a lease.
-func (f *feed) measure(ctx context.Context, start changefeed.StartFrom, l *changefeed.Planned, s changefeed.Share) (changefeed.Reading, error) {
-	reading, err := changefeed.ReadOn(l.Position(s, start), func(at changefeed.Position) (changefeed.Answer, error) {
-		return f.answer(ctx, at)
-	})
-	if errors.Is(err, changefeed.ErrMoved) {
-		err = fmt.Errorf("range %s cannot be read, and at least 1 is pending: %w", s.Of.ID, err)
-	}
-	return reading, err
 }
 
 // answer reads a page of one change at most, as pkg/changefeed has it.

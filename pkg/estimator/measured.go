@@ -123,10 +123,7 @@ func (m *measured) partition(l *measuredLease) changefeed.Partition {
 		apply(&p, *l.Reading(), 0)
 		p.Status, p.Ranges = changefeed.StatusSplitting, len(l.pages)
 		for _, child := range l.pages {
-			switch {
-			case child.gone():
-				p.Error = fmt.Sprintf("range %s is being split or merged and cannot be read: at least 1 is pending, the next poll asks again", child.position.Range)
-			case child.err != nil:
+			if child.err != nil {
 				p.Error = child.err.Error()
 			}
 		}

@@ -111,9 +111,7 @@ func read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share 
 		}
 		return answer, err
 	})
-	if errors.Is(err, changefeed.ErrMoved) {
-		err = fmt.Errorf("range %s is being split or merged and cannot be read: ask again in a minute", share.Of.ID)
-	} else if err == nil && reading.More {
+	if err == nil && reading.More {
 		err = fmt.Errorf("range %s answers with empty pages, which do not say what is pending: ask again in a minute", share.Of.ID)
 	}
 	return pending, err
