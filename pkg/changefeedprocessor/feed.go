@@ -38,8 +38,8 @@ func (f *feed) read(ctx context.Context, at changefeed.Position, most int) (azco
 
 // ranges returns the partition key ranges, as they are now or as they were learned last.
 func (f *feed) ranges(ctx context.Context, now bool) (changefeed.Ranges, error) {
-	if known, reads := f.route.known(); reads > 0 && !now {
-		return known, nil
+	if known := f.route.ranges.Load(); known != nil && !now {
+		return *known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
