@@ -64,7 +64,7 @@ func (f *leaseFields) of(name string) *gjson.Result { return &f[slices.Index(Lea
 // The most that a lease may have, in bytes. The SDKs write a name of a machine or a process as the owner,
 // and a number, or two bounds of a range, as the token.
 const (
-	maxName         = 1 << 10
+	MaxName         = 1 << 10
 	maxContinuation = 256 << 10 // Java's holds the state of its range as base64
 	maxPosition     = 16 << 10  // what is sent as a header
 )
@@ -79,7 +79,7 @@ func ParseLease(document []byte) (Lease, error) {
 	token, ts, continuation := cmp.Or(f.of("LeaseToken").Str, f.of("PartitionId").Str), f.of("_ts").Int(), f.of("ContinuationToken").Str
 	prefix, named := splitLeaseID(f.of("id").Str)
 	l := Lease{
-		ID: f.of("id").Str, TS: ts, Time: leaseTime(f.of("timestamp").Str, ts), Owner: shown(f.of("Owner").Str), Token: shown(cmp.Or(token, named)),
+		ID: f.of("id").Str, TS: ts, Time: leaseTime(f.of("timestamp").Str, ts), Owner: Visible(f.of("Owner").Str), Token: Visible(cmp.Or(token, named)),
 		Mode: ParseMode(f.of("Mode").Str),
 	}
 	_, byRID := ReadRIDs(prefix)
@@ -97,7 +97,7 @@ func ParseLease(document []byte) (Lease, error) {
 	case token == "":
 		return l, errors.New("it has neither LeaseToken nor PartitionId")
 	case token != l.Token:
-		return l, fmt.Errorf("its token is longer than %d bytes, or holds characters that cannot be seen", maxName)
+		return l, fmt.Errorf("its token is longer than %d bytes, or holds characters that cannot be seen", MaxName)
 	case len(continuation) > maxContinuation:
 		return l, fmt.Errorf("its ContinuationToken is longer than %d bytes", maxContinuation)
 	}
@@ -150,11 +150,11 @@ func (f *leaseFields) read(document []byte) (err error) {
 	return err
 }
 
-// shown is a name from a lease as it may stand in a log, on a terminal or on a page: without characters that
-// control these or cannot be seen, and no longer than maxName.
-func shown(name string) string {
-	if len(name) > maxName {
-		name = strings.ToValidUTF8(name[:maxName], "") + "…"
+// Visible is a name from a lease as it may stand in a log, on a terminal or on a page: without characters that
+// control these or cannot be seen, and no longer than MaxName.
+func Visible(name string) string {
+	if len(name) > MaxName {
+		name = strings.ToValidUTF8(name[:MaxName], "") + "…"
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) {

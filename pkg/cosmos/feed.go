@@ -15,18 +15,18 @@ import (
 // every other answer, and none at all, is an error that says what to do, or ErrBudget.
 func (a *Account) FeedPage(ctx context.Context, c Container, p changefeed.Position) (answer changefeed.Answer, used Usage, err error) {
 	t := call{feed: true, about: Subject{Container: c}, part: p.Range}
-	answer, err = a.feedPage(ctx, &t, p, oneItem)
+	answer, err = a.feedPage(ctx, &t, p, 1)
 	if is[oddError](err) && ctx.Err() == nil { // a connection may break in the middle of a page
-		answer, err = a.feedPage(ctx, &t, p, oneItem)
+		answer, err = a.feedPage(ctx, &t, p, 1)
 	}
 	return answer, t.Usage, a.failed(&t, err)
 }
 
 // feedPage reads the page once.
-func (a *Account) feedPage(ctx context.Context, t *call, p changefeed.Position, count []string) (answer changefeed.Answer, err error) {
+func (a *Account) feedPage(ctx context.Context, t *call, p changefeed.Position, count int) (answer changefeed.Answer, err error) {
 	defer t.end()
 	h := make(http.Header, 14) // as many as a request has at most, so that the map need not grow
-	h["X-Ms-Max-Item-Count"] = count
+	h.Set("X-Ms-Max-Item-Count", strconv.Itoa(count))
 	p.Headers(h.Set)
 	response, err := a.get(ctx, t, t.about.Container.path()+"/docs", h)
 	if err != nil {
@@ -42,19 +42,13 @@ func (a *Account) feedPage(ctx context.Context, t *call, p changefeed.Position, 
 	return answer, err
 }
 
-// incrementalFeed and oneItem are values of headers that many requests share: net/http does not change them.
-var (
-	incrementalFeed = []string{"Incremental Feed"}
-	oneItem         = []string{"1"}
-)
-
 // Documents reads one page of the change feed as FeedPage does, and returns its documents as they were
 // sent: at most count of them, though the service does not divide a transaction. An answer whose
 // changefeed.Outcome is Answered or Gone is returned as it is. Every other answer, and none at all, is
 // an error that says what to do.
 func (a *Account) Documents(ctx context.Context, c Container, p changefeed.Position, count int) (answer changefeed.Answer, documents []json.RawMessage, err error) {
 	t := call{about: Subject{Container: c}, part: p.Range}
-	answer, err = a.feedPage(ctx, &t, p, []string{strconv.Itoa(count)})
+	answer, err = a.feedPage(ctx, &t, p, count)
 	for _, item := range t.items[:min(count, len(t.items))] {
 		documents = append(documents, json.RawMessage(item.Raw))
 	}

@@ -231,6 +231,9 @@ func withShare(ctx context.Context, share float64) (context.Context, context.Can
 	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(deadline))))
 }
 
+// readAgainAfter is how long the partition key ranges of a container, and what a lease container holds, count as fresh.
+const readAgainAfter = 5 * time.Minute
+
 // cached is something that many processors need: one of them reads it, and the others wait.
 type cached[T any] struct {
 	reading chan struct{}     // holds one while it is read

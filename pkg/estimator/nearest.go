@@ -13,18 +13,14 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// lookAgainAfter is how long the inventory of a lease container is remembered. It is read only for
-// processors without a lease, and only people use it.
-const lookAgainAfter = 5 * time.Minute
-
 // inventory is what a lease container holds.
 type inventory []changefeed.FoundProcessor
 
 // look returns what the lease container of a processor holds, read within the last minutes; nothing if
-// it was never read, since no lag depends on it.
+// it was never read, since only people use it.
 func (e *Estimator) look(ctx context.Context, m *measured) inventory {
 	leases := m.leaseSource()
-	fresh := func(tried time.Time, err error) bool { return err == nil && e.now().Sub(tried).Abs() < lookAgainAfter }
+	fresh := func(tried time.Time, err error) bool { return err == nil && e.now().Sub(tried).Abs() < readAgainAfter }
 	held, _ := cachedIn[inventory](&e.inventories, leases).get(e.now, fresh, func() (inventory, error) {
 		documents, usage, err := leases.account.Leases(ctx, leases.container, nil)
 		m.usage.Add(usage)
