@@ -28,9 +28,6 @@ func Plan(leases []LeaseDocument, ranges Ranges) []*Planned {
 		planned[i] = &Planned{LeaseDocument: d}
 	}
 	Locate(planned, ranges, true)
-	for _, p := range planned {
-		p.Readings, p.Errs = make([]Reading, len(p.Shares)), make([]error, len(p.Shares))
-	}
 	return planned
 }
 

@@ -82,6 +82,7 @@ func (h *host) measure(ctx context.Context) ([]*changefeed.Planned, error) {
 	var reading sync.WaitGroup
 	planned := changefeed.Plan(selected, ranges)
 	for _, l := range planned {
+		l.Readings, l.Errs = make([]changefeed.Reading, len(l.Shares)), make([]error, len(l.Shares))
 		for i := range l.Shares {
 			h.pages <- struct{}{}
 			reading.Go(func() {

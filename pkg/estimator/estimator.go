@@ -60,7 +60,7 @@ type Estimator struct {
 
 	containers  sync.Map // *cached[cosmos.Description] by source
 	ranges      sync.Map // *cached[changefeed.Ranges] by source and RID: a container that is created again has another
-	inventories sync.Map // *cached[inventory] by source
+	inventories sync.Map // *cached[[]changefeed.FoundProcessor] by source
 }
 
 // New makes an Estimator that reads at most concurrency pages of a container at once, at least 1.
@@ -331,7 +331,7 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 		}
 		if err == nil && len(selected) == 0 {
 			t.containers.Delete(m.source()) // it may have been deleted and created again: its RID is read again
-			m.nearest = t.look(ctx, m).nearest(m)
+			m.nearest = nearest(t.look(ctx, m), m)
 		}
 	}
 }

@@ -78,9 +78,7 @@ func (m *measured) lag() changefeed.ProcessorLag {
 	}
 	lag.Bootstrap, lag.Nearest = len(m.leases) == 0, m.nearest
 	m.settle()
-	if len(m.leases) > 0 {
-		lag.Partitions = make([]changefeed.Partition, 0, len(m.leases))
-	}
+	lag.Partitions = slices.Grow(lag.Partitions, len(m.leases)) // nil without any
 	for i := range m.leases {
 		l := &m.leases[i]
 		if l.Leftover {
