@@ -145,28 +145,17 @@ func (f Format) Family() Family {
 
 // FoundProcessor is the leases of one processor, grouped by the prefix of their ids.
 type FoundProcessor struct {
-	Prefix  string          // of the lease ids, up to the last ".."
-	Formats []Format        // of the leases that can be read; sorted
-	Modes   []Mode          // of the leases that can be read; sorted
-	Leases  []LeaseDocument // one per lease token, as Select returns them, those that cannot be read included
+	Prefix string          // of the lease ids, up to the last ".."
+	Leases []LeaseDocument // one per lease token, as Select returns them, those that cannot be read included
 }
 
 // Inventory groups the leases of a container by processor, in the order of their prefixes. It leaves out the
 // two markers, ".info" and ".lock", that the SDKs keep next to the leases.
 func (d Documents) Inventory() (processors []FoundProcessor) {
 	for _, prefix := range slices.Sorted(maps.Keys(d)) {
-		if prefix == "" || d[prefix][0].ID == prefix { // a marker, or no document of the SDKs
-			continue
+		if prefix != "" && d[prefix][0].ID != prefix { // else these are a marker, or no documents of the SDKs
+			processors = append(processors, FoundProcessor{prefix, newestOfEach(d[prefix])})
 		}
-		formats, modes := make(map[Format]bool), make(map[Mode]bool)
-		for _, l := range d[prefix] {
-			if l.Err == nil {
-				formats[l.Format], modes[l.Mode] = true, true
-			}
-		}
-		processors = append(processors, FoundProcessor{
-			prefix, slices.Sorted(maps.Keys(formats)), slices.Sorted(maps.Keys(modes)), newestOfEach(d[prefix]),
-		})
 	}
 	return processors
 }

@@ -45,3 +45,24 @@ func TestTheOwnersAndRenewalsOfAProcessorAreSummedUp(t *testing.T) {
 		t.Errorf("unreadable: %+v", p.Unreadable)
 	}
 }
+
+func TestTheFormatsAndModesOfAProcessorAreThoseOfTheLeasesThatCanBeRead(t *testing.T) {
+	t.Parallel()
+	lease := func(token, fields string) changefeed.LeaseDocument {
+		l, err := changefeed.ParseLease([]byte(`{"id":"acct_q0oIAA==_q0oIALS6YvQ=..` + token + `","LeaseToken":"` + token + `",` + fields + `}`))
+		return changefeed.LeaseDocument{Lease: l, Err: err}
+	}
+	var p Processor
+	p.sumUp([]changefeed.LeaseDocument{
+		lease("0", `"Owner":"b"`),
+		lease("1", `"Mode":"Full-Fidelity Feed"`),
+		lease("4", `"ContinuationToken":7,"version":1,"feedRange":{}`),
+		lease("-FF", `"version":1`),
+	}, time.Now())
+	if want := []changefeed.Format{changefeed.FormatDotNetEPK, changefeed.FormatDotNetPK}; !slices.Equal(p.Formats, want) {
+		t.Errorf("formats %q, want %q", p.Formats, want)
+	}
+	if want := []string{"all versions and deletes", "incremental"}; !slices.Equal(p.Modes, want) {
+		t.Errorf("modes %q, want %q", p.Modes, want)
+	}
+}
