@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
@@ -114,7 +115,7 @@ func fillLarge(server *cosmosfake.Server, id string, partitions, bytes int) erro
 		return err
 	}
 	newest := func(partition int) (string, error) {
-		answer, _, err := account.FeedPage(context.Background(), cosmos.Container{Database: database, ID: trial}, cosmos.Position{Range: strconv.Itoa(partition), Continuation: "*"})
+		answer, _, err := account.FeedPage(context.Background(), cosmos.Container{Database: database, ID: trial}, changefeed.Position{Range: strconv.Itoa(partition), Continuation: "*"})
 		return answer.SessionToken, err
 	}
 	text := strings.Repeat("x", bytes-1<<10)

@@ -3,7 +3,6 @@ package changefeed_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -31,9 +30,6 @@ func FuzzParseLease(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document []byte) {
 		l, err := changefeed.ParseLease(document)
 		if err != nil {
-			if !errors.Is(err, changefeed.ErrNotALease) {
-				t.Fatalf("error %v, want ErrNotALease", err)
-			}
 			return
 		}
 		if l.Token == "" {

@@ -172,29 +172,6 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-func TestAFoundProcessorSumsUpItsLeases(t *testing.T) {
-	t.Parallel()
-	lease := func(token, fields string) changefeed.LeaseDocument {
-		return leaseDocument(`{"id":"` + ridPrefix + `..` + token + `","LeaseToken":"` + token + `",` + fields + `}`)
-	}
-	found := changefeed.Sorted([]changefeed.LeaseDocument{
-		lease("0", `"Owner":"b"`),
-		lease("1", `"Mode":"Full-Fidelity Feed"`),
-		lease("4", `"ContinuationToken":7,"version":1`),
-		lease("-FF", `"version":1`),
-	}, time.Now()).Inventory()
-	if len(found) != 1 {
-		t.Fatalf("%d processors", len(found))
-	}
-	p := found[0]
-	if want := []changefeed.Format{changefeed.FormatDotNetEPK, changefeed.FormatDotNetPK}; !reflect.DeepEqual(p.Formats, want) {
-		t.Errorf("formats %q, want %q", p.Formats, want)
-	}
-	if want := []changefeed.Mode{changefeed.Incremental, changefeed.FullFidelity}; !reflect.DeepEqual(p.Modes, want) {
-		t.Errorf("modes %q, want %q", p.Modes, want)
-	}
-}
-
 func leaseDocument(document string) changefeed.LeaseDocument {
 	lease, err := changefeed.ParseLease([]byte(document))
 	return changefeed.LeaseDocument{Lease: lease, Err: err}

@@ -180,13 +180,13 @@ func (l *ProcessorLag) Uncovered() bool { return !l.Bootstrap && len(l.Coverage.
 func (l *ProcessorLag) Age() *int64 {
 	var oldest *int64
 	for _, p := range l.Partitions {
-		oldest = older(oldest, p.Age)
+		oldest = Greater(oldest, p.Age)
 	}
 	return oldest
 }
 
-// older returns the greater of two ages, of which nil is none.
-func older(a, b *int64) *int64 {
+// Greater returns the greater of two numbers; nil is unknown and does not count.
+func Greater[N cmp.Ordered](a, b *N) *N {
 	if a == nil || b != nil && *b > *a {
 		return b
 	}
@@ -316,7 +316,7 @@ func Sum(of []Totals) Totals {
 		sum.Lag = plus(sum.Lag, t.Lag)
 		sum.Partitions = plus(sum.Partitions, t.Partitions)
 		sum.PartitionsWithLag = plus(sum.PartitionsWithLag, t.PartitionsWithLag)
-		sum.Age = older(sum.Age, t.Age)
+		sum.Age = Greater(sum.Age, t.Age)
 		sum.Complete = sum.Complete && t.Complete
 		sum.Status = Worse(sum.Status, t.Status)
 	}

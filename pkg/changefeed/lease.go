@@ -61,39 +61,27 @@ type leaseFields [11]gjson.Result
 
 func (f *leaseFields) of(name string) *gjson.Result { return &f[slices.Index(LeaseFields, name)] }
 
-// ErrNotALease is wrapped by the errors of ParseLease: a document has the id of a lease and cannot
-// be read as one.
-var ErrNotALease = errors.New("not a lease that can be read")
-
 // The most that a lease may have, in bytes. The SDKs write a name of a machine or a process as the owner,
 // and a number, or two bounds of a range, as the token.
 const (
-	maxName         = 1 << 10
+	MaxName         = 1 << 10
 	maxContinuation = 256 << 10 // Java's holds the state of its range as base64
 	maxPosition     = 16 << 10  // what is sent as a header
 )
 
 // ParseLease reads a lease as the .NET v3 SDK, the Java SDK and the legacy V2 library write it
-// (docs/lag.md, Formats of leases): PK-range leases, and EPK leases, which have version 1. The
-// error wraps ErrNotALease; the Lease then holds what could be read, its ID and Token at best, so
-// that the partition can be reported as unknown.
+// (docs/lag.md, Formats of leases): PK-range leases, and EPK leases, which have version 1. If it cannot, the
+// error says why, and the Lease holds what could be read, its ID at best and the Token in that, so that the
+// partition can be reported as unknown.
 func ParseLease(document []byte) (Lease, error) {
-	l, err := parseLease(document)
-	if err != nil {
-		err = fmt.Errorf("%w: %v", ErrNotALease, err)
-	}
-	return l, err
-}
-
-func parseLease(document []byte) (Lease, error) {
 	var f leaseFields
 	err := f.read(document)
 	token, ts, continuation := cmp.Or(f.of("LeaseToken").Str, f.of("PartitionId").Str), f.of("_ts").Int(), f.of("ContinuationToken").Str
+	prefix, named := splitLeaseID(f.of("id").Str)
 	l := Lease{
-		ID: f.of("id").Str, TS: ts, Time: leaseTime(f.of("timestamp").Str, ts), Owner: shown(f.of("Owner").Str), Token: shown(token),
+		ID: f.of("id").Str, TS: ts, Time: leaseTime(f.of("timestamp").Str, ts), Owner: Visible(f.of("Owner").Str), Token: Visible(cmp.Or(token, named)),
 		Mode: ParseMode(f.of("Mode").Str),
 	}
-	prefix, _ := splitLeaseID(l.ID)
 	_, byRID := ReadRIDs(prefix)
 	switch {
 	case f.of("LeaseToken").Str == "" && token != "":
@@ -109,7 +97,7 @@ func parseLease(document []byte) (Lease, error) {
 	case token == "":
 		return l, errors.New("it has neither LeaseToken nor PartitionId")
 	case token != l.Token:
-		return l, fmt.Errorf("its token is longer than %d bytes, or holds characters that cannot be seen", maxName)
+		return l, fmt.Errorf("its token is longer than %d bytes, or holds characters that cannot be seen", MaxName)
 	case len(continuation) > maxContinuation:
 		return l, fmt.Errorf("its ContinuationToken is longer than %d bytes", maxContinuation)
 	}
@@ -162,21 +150,17 @@ func (f *leaseFields) read(document []byte) (err error) {
 	return err
 }
 
-// shown is a name from a lease as it may stand in a log, on a terminal or on a page: without characters that
-// control these or cannot be seen, and no longer than maxName.
-func shown(name string) string {
-	odd := func(r rune) bool { return r < ' ' || r > '~' }
-	if len(name) <= maxName && !strings.ContainsFunc(name, odd) {
-		return name // as most are
-	}
-	if len(name) > maxName {
-		name = strings.ToValidUTF8(name[:maxName], "") + "…"
+// Visible is a name from a lease as it may stand in a log, on a terminal or on a page: without characters that
+// control these or cannot be seen, and no longer than MaxName.
+func Visible(name string) string {
+	if len(name) > MaxName {
+		name = strings.ToValidUTF8(name[:MaxName], "") + "…"
 	}
 	return strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
-			return unicode.ReplacementChar
+		if unicode.IsGraphic(r) {
+			return r
 		}
-		return r
+		return unicode.ReplacementChar
 	}, name)
 }
 
@@ -269,20 +253,4 @@ func (l *Lease) begins(start StartFrom) StartFrom {
 // versions and deletes can be read from now on only, whatever start says.
 func (l *Lease) Uncheckpointed(start StartFrom) bool {
 	return l.Continuation == "" && (l.begins(start).Now() || l.Mode == FullFidelity)
-}
-
-// FromNow is the continuation of a read that answers with the newest LSN and without changes.
-const FromNow = "*"
-
-// From returns the position that the lease is read from: what follows a continuation, "" being the
-// beginning, and what was written since a time, unless that is zero.
-func (l *Lease) From(start StartFrom) (continuation string, since time.Time) {
-	switch {
-	case l.Uncheckpointed(start):
-		return FromNow, time.Time{}
-	case l.Continuation == "" || l.StartFrom != nil: // Java sends a start time with the token, too
-		return l.Continuation, l.begins(start).Time
-	default:
-		return l.Continuation, time.Time{}
-	}
 }

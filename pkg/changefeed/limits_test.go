@@ -2,7 +2,6 @@ package changefeed_test
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -42,7 +41,7 @@ func TestWhatIsOddInALeaseIsBoundedAndCannotBeAnInstruction(t *testing.T) {
 				t.Fatal(err)
 			}
 			l, err := changefeed.ParseLease(document)
-			if c.fails == "" && (err != nil || l.Continuation != c.continuation) || c.fails != "" && (!errors.Is(err, changefeed.ErrNotALease) || !strings.Contains(err.Error(), c.fails) || l.Continuation != "") {
+			if c.fails == "" && (err != nil || l.Continuation != c.continuation) || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails) || l.Continuation != "") {
 				t.Errorf("error %v, continuation of %d bytes", err, len(l.Continuation))
 			}
 			if l.Token != c.wantToken || l.Owner != c.wantOwner {

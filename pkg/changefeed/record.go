@@ -16,7 +16,7 @@ type Record struct {
 	ETag   string // of the revision that was read or written last; "" for a new one
 }
 
-// ReadRecord reads a lease document. The error wraps ErrNotALease.
+// ReadRecord reads a lease document. The error is that of ParseLease.
 func ReadRecord(document []byte) (*Record, error) {
 	parsed, err := ParseLease(document)
 	l := &Record{Lease: parsed}
@@ -59,6 +59,12 @@ func (l *Record) Expired(now time.Time, expiration time.Duration) bool {
 	return l.Owner == "" || l.Time.Add(expiration).Before(now)
 }
 
+// The timestamps of leases. Java prints no, three, six or nine decimals, and reads any.
+const (
+	javaTime   = "2006-01-02T15:04:05.000000000Z"
+	dotNetTime = "2006-01-02T15:04:05.9999999Z" // ticks of 100 ns
+)
+
 // Scheme makes and changes lease documents of one processor, as the SDK of their format does
 // (docs/lag.md, Formats of leases).
 type Scheme struct {
@@ -86,7 +92,7 @@ func (s Scheme) EPK(span Range, continuation string, now time.Time) *Record {
 // create makes a lease of a version; continuation "" is none.
 func (s Scheme) create(token string, version int, span Range, continuation string, now time.Time) *Record {
 	id := s.Prefix + ".." + token
-	fields := map[string]any{"id": id, "LeaseToken": token, "Owner": nil, "ContinuationToken": nil, "timestamp": JavaCreated(now)}
+	fields := map[string]any{"id": id, "LeaseToken": token, "Owner": nil, "ContinuationToken": nil, "timestamp": now.UTC().Format(javaTime) + "[UTC]"}
 	if s.Keyed {
 		fields["partitionKey"] = id
 	}
@@ -130,10 +136,10 @@ func (s Scheme) Position(l *Record, etag string) {
 func (s Scheme) Stamp(l *Record, now time.Time) {
 	l.Time = now
 	if s.Format != FormatDotNetPK {
-		l.set("timestamp", JavaTime(now))
+		l.set("timestamp", now.UTC().Format(javaTime))
 		return
 	}
-	l.set("timestamp", DotNetTime(now))
+	l.set("timestamp", now.UTC().Format(dotNetTime))
 	// Version 3 completes a lease of V2 when it writes it (DocumentServiceLeaseCore.cs).
 	for name, value := range map[string]any{"LeaseToken": l.Token, "version": 0} {
 		if _, has := l.fields[name]; !has {

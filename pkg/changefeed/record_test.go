@@ -223,28 +223,6 @@ func TestWhatIsUnknownSurvivesEveryWrite(t *testing.T) {
 	}
 }
 
-func TestTimesOfJavaHaveTheDecimalsThatTheyNeed(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 3, 4, 23, 50, 0, 0, time.UTC)
-	for _, c := range []struct {
-		after             time.Duration
-		instant, creation string
-	}{
-		{0, "2026-03-04T23:50:00Z", "2026-03-04T23:50Z[UTC]"},
-		{7 * time.Second, "2026-03-04T23:50:07Z", "2026-03-04T23:50:07Z[UTC]"},
-		{120 * time.Millisecond, "2026-03-04T23:50:00.120Z", "2026-03-04T23:50:00.120Z[UTC]"},
-		{120 * time.Microsecond, "2026-03-04T23:50:00.000120Z", "2026-03-04T23:50:00.000120Z[UTC]"},
-		{1234, "2026-03-04T23:50:00.000001234Z", "2026-03-04T23:50:00.000001234Z[UTC]"},
-	} {
-		if got := changefeed.JavaTime(at.Add(c.after)); got != c.instant {
-			t.Errorf("%s: got %s, want %s", c.after, got, c.instant)
-		}
-		if got := changefeed.JavaCreated(at.Add(c.after)); got != c.creation {
-			t.Errorf("%s: got %s, want %s", c.after, got, c.creation)
-		}
-	}
-}
-
 // FuzzLeaseDocuments holds that a document that is read as a lease can be changed and read again, and
 // that nothing else of it changes.
 func FuzzLeaseDocuments(f *testing.F) {

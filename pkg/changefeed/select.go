@@ -12,7 +12,7 @@ import (
 // LeaseDocument is a document of a lease container: a lease, or the error of ParseLease.
 type LeaseDocument struct {
 	Lease
-	Err error // wraps ErrNotALease; nil for a lease
+	Err error // nil for a lease
 }
 
 // mixedWithin is how close the newest writes of two families have to be for both to count as live: a
@@ -21,29 +21,25 @@ const mixedWithin = 2 * time.Minute
 
 // ErrMixed says that both .NET and Java keep leases under one identity at the same time: one of them is
 // somebody else's, and nothing tells which.
-var ErrMixed = errors.New("leases of .NET and of Java are live under one prefix, so that either may be another processor's")
+var ErrMixed = errors.New("leases of .NET and of Java are live under one prefix, so that either may be another processor's: " +
+	"set leaseFormat to dotnet or java, and give one of them a name of its own")
 
-// Documents are the leases of a container, in the order of their ids.
-type Documents []LeaseDocument
+// Documents are the leases of a container by the prefix of their ids, and the markers of the SDKs by their ids.
+type Documents map[string][]*LeaseDocument
 
-// Sorted puts leases in the order of their ids, in place, and limits their times to what an owner can have
-// written until now.
+// Sorted sorts leases by their prefixes, and limits their times to what an owner can have written until now.
 func Sorted(documents []LeaseDocument, now time.Time) Documents {
+	sorted := make(Documents)
 	for i := range documents {
-		documents[i].limitTime(now)
+		d := &documents[i]
+		d.limitTime(now)
+		prefix, _ := splitLeaseID(d.ID)
+		if d.Err != nil && (strings.HasSuffix(d.ID, markerEnding) || strings.HasSuffix(d.ID, ".lock")) {
+			prefix = d.ID // which has a ".." only if a name has one
+		}
+		sorted[prefix] = append(sorted[prefix], d)
 	}
-	slices.SortStableFunc(documents, func(a, b LeaseDocument) int { return strings.Compare(a.ID, b.ID) })
-	return documents
-}
-
-// under returns those whose id has a prefix.
-func (d Documents) under(prefix string) Documents {
-	from, _ := slices.BinarySearchFunc(d, prefix, func(l LeaseDocument, prefix string) int { return strings.Compare(l.ID, prefix) })
-	to := from
-	for to < len(d) && strings.HasPrefix(d[to].ID, prefix) {
-		to++
-	}
-	return d[from:to]
+	return sorted
 }
 
 // Select returns the leases that belong to a processor, one per lease token and ordered by it: those
@@ -55,18 +51,7 @@ func (d Documents) under(prefix string) Documents {
 func (d Documents) Select(prefixes []string, family Family) ([]LeaseDocument, error) {
 	own := make(map[Family][]*LeaseDocument, 2)
 	for _, prefix := range prefixes {
-		under := d.under(prefix)
-		for j := range under {
-			l := &under[j]
-			rest := l.ID[len(prefix):]
-			if strings.Contains(rest, "..") {
-				continue // the leases of container "orders..eu" are not those of "orders"
-			}
-			if l.Token == "" {
-				named := *l
-				named.Token = rest // from the id, for a document whose token cannot be read
-				l = &named
-			}
+		for _, l := range d[strings.TrimSuffix(prefix, "..")] {
 			own[l.Format.Family()] = append(own[l.Format.Family()], l)
 		}
 	}
@@ -131,18 +116,10 @@ func compareTokens(a, b string) int {
 // write once all leases exist (azure-cosmos-dotnet-v3, DocumentServiceLeaseStoreCosmos.cs).
 const markerEnding = ".info"
 
-// Marked reports whether every prefix of the leases has its marker, which says that the processor has
-// created all of them. The leases are as Select returned them.
-func (d Documents) Marked(leases []LeaseDocument) bool {
-	marked := ""
-	for i := range leases {
-		prefix, _ := splitLeaseID(leases[i].ID)
-		if prefix != marked && len(d.under(prefix+markerEnding)) == 0 {
-			return false
-		}
-		marked = prefix
-	}
-	return marked != ""
+// Marked reports whether the marker stands beside a lease, which says that its processor has created all leases.
+func (d Documents) Marked(l LeaseDocument) bool {
+	prefix, _ := splitLeaseID(l.ID)
+	return len(d[prefix+markerEnding]) > 0
 }
 
 // Format says which SDK wrote a lease, and in which of its formats (docs/lag.md, Formats of
@@ -168,36 +145,17 @@ func (f Format) Family() Family {
 
 // FoundProcessor is the leases of one processor, grouped by the prefix of their ids.
 type FoundProcessor struct {
-	Prefix  string          // of the lease ids, up to the last ".."
-	Formats []Format        // of the leases that can be read; sorted
-	Modes   []Mode          // of the leases that can be read; sorted
-	Leases  []LeaseDocument // one per lease token, as Select returns them, those that cannot be read included
+	Prefix string          // of the lease ids, up to the last ".."
+	Leases []LeaseDocument // one per lease token, as Select returns them, those that cannot be read included
 }
 
 // Inventory groups the leases of a container by processor, in the order of their prefixes. It leaves out the
 // two markers, ".info" and ".lock", that the SDKs keep next to the leases.
 func (d Documents) Inventory() (processors []FoundProcessor) {
-	byPrefix := make(map[string][]*LeaseDocument)
-	for _, d := range d {
-		prefix, rest := splitLeaseID(d.ID)
-		// The ids of the markers have a ".." only if a name has one.
-		marker := strings.HasSuffix(rest, markerEnding) || strings.HasSuffix(rest, ".lock")
-		if prefix == "" || d.Err != nil && marker {
-			continue
+	for _, prefix := range slices.Sorted(maps.Keys(d)) {
+		if prefix != "" && d[prefix][0].ID != prefix { // else these are a marker, or no documents of the SDKs
+			processors = append(processors, FoundProcessor{prefix, newestOfEach(d[prefix])})
 		}
-		d.Token = cmp.Or(d.Token, rest)
-		byPrefix[prefix] = append(byPrefix[prefix], &d)
-	}
-	for _, prefix := range slices.Sorted(maps.Keys(byPrefix)) {
-		formats, modes := make(map[Format]bool), make(map[Mode]bool)
-		for _, d := range byPrefix[prefix] {
-			if d.Err == nil {
-				formats[d.Format], modes[d.Mode] = true, true
-			}
-		}
-		processors = append(processors, FoundProcessor{
-			prefix, slices.Sorted(maps.Keys(formats)), slices.Sorted(maps.Keys(modes)), newestOfEach(byPrefix[prefix]),
-		})
 	}
 	return processors
 }

@@ -18,8 +18,8 @@ type Planned struct {
 	Errs     []error   // of each share; ErrMoved if its range is gone as well
 }
 
-// ErrMoved says that a partition key range was split or merged, or is about to be.
-var ErrMoved = errors.New("the partition key range was split or merged, or is about to be")
+// ErrMoved says of a partition key range that it was split or merged, or is about to be.
+var ErrMoved = errors.New("is being split or merged and cannot be read: try again in a minute")
 
 // Plan says what has to be read to measure leases, by the partition key ranges as they are now.
 func Plan(leases []LeaseDocument, ranges Ranges) []*Planned {
@@ -28,9 +28,6 @@ func Plan(leases []LeaseDocument, ranges Ranges) []*Planned {
 		planned[i] = &Planned{LeaseDocument: d}
 	}
 	Locate(planned, ranges, true)
-	for _, p := range planned {
-		p.Readings, p.Errs = make([]Reading, len(p.Shares)), make([]error, len(p.Shares))
-	}
 	return planned
 }
 
@@ -139,7 +136,7 @@ func (p *Planned) Reading() *Reading {
 	case p.Splitting:
 		greatest := Reading{Lag: 1, Approximate: true}
 		for _, r := range p.Readings {
-			greatest.Age = older(greatest.Age, r.Age)
+			greatest.Age = Greater(greatest.Age, r.Age)
 			if r.Lag >= greatest.Lag {
 				greatest.Lag, greatest.SessionLSN = r.Lag, r.SessionLSN
 			}
@@ -177,23 +174,23 @@ func scaleParts(parts []*Reading) {
 // the service's first answer to a start time is one (azure-cosmos-dotnet-v3#755).
 const maxEmptyPages = 4
 
-// ReadOn measures what follows a continuation, and reads on if a page is empty: only a 304 says that
+// ReadOn measures what follows a position, and reads on if a page is empty: only a 304 says that
 // nothing follows. The error is ErrMoved if the range was split or merged.
-func ReadOn(continuation string, read func(continuation string) (Answer, error)) (reading Reading, _ error) {
+func ReadOn(p Position, read func(Position) (Answer, error)) (reading Reading, _ error) {
 	for range maxEmptyPages {
-		answer, err := read(continuation)
+		answer, err := read(p)
 		if err != nil {
 			return Reading{}, err
 		}
 		switch OutcomeOf(answer.Status, answer.Substatus) {
 		case Answered:
 		case Gone:
-			return Reading{}, ErrMoved
+			return Reading{}, fmt.Errorf("range %s %w", p.Range, ErrMoved)
 		default:
 			return Reading{}, fmt.Errorf("the change feed answered with status %d/%d", answer.Status, answer.Substatus)
 		}
-		continuation = answer.ETag
-		if reading = Measure(answer); !reading.More || continuation == "" {
+		p.Continuation = answer.ETag
+		if reading = Measure(answer); !reading.More || p.Continuation == "" {
 			break
 		}
 	}

@@ -106,25 +106,3 @@ func javaStart(start StartFrom) json.RawMessage {
 	}
 	return fmt.Appendf(nil, `{"Type":"POINT_IN_TIME","PointInTimeMs":%d}`, start.Time.UnixMilli())
 }
-
-// JavaTime is the timestamp of a lease as Java's Instant prints itself: with no, three, six or nine
-// decimals.
-func JavaTime(t time.Time) string {
-	text := t.UTC().Format("2006-01-02T15:04:05.000000000")
-	for range 3 {
-		text = strings.TrimSuffix(text, "000")
-	}
-	return strings.TrimSuffix(text, ".") + "Z"
-}
-
-// JavaCreated is the timestamp of a new lease, as Java's ZonedDateTime prints itself: a full minute has
-// no seconds.
-func JavaCreated(t time.Time) string {
-	if t = t.UTC(); t.Equal(t.Truncate(time.Minute)) {
-		return t.Format("2006-01-02T15:04Z[UTC]")
-	}
-	return JavaTime(t) + "[UTC]"
-}
-
-// DotNetTime is the timestamp of a lease as .NET writes it: in ticks of 100 ns, without zeros at the end.
-func DotNetTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.9999999Z") }

@@ -14,15 +14,11 @@ const lockTime = 30 * time.Second
 
 // start sees to it that there are leases. Without the marker that there are, one host creates those of all keys
 // that none covers, and the others wait for it (BootstrapperCore.cs).
-func (h *host) start() (err error) {
+func (h *host) start() error {
 	marker, lock, tag := h.leases.Prefix+".info", h.leases.Prefix+".lock", ""
 	defer func() {
-		if tag == "" {
-			return
-		}
-		_, unlocked := h.leases.write(h.life, lock, lock, nil, tag)
-		if !errors.Is(unlocked, errMissing) && !errors.Is(unlocked, errChanged) { // else it has expired, and may be another host's
-			err = errors.Join(err, unlocked)
+		if tag != "" {
+			_, _ = h.leases.write(h.life, lock, lock, nil, tag) // else it expires
 		}
 	}()
 	for h.working.Err() == nil {

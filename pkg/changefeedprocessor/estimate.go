@@ -82,11 +82,14 @@ func (h *host) measure(ctx context.Context) ([]*changefeed.Planned, error) {
 	var reading sync.WaitGroup
 	planned := changefeed.Plan(selected, ranges)
 	for _, l := range planned {
+		l.Readings, l.Errs = make([]changefeed.Reading, len(l.Shares)), make([]error, len(l.Shares))
 		for i := range l.Shares {
 			h.pages <- struct{}{}
 			reading.Go(func() {
 				defer func() { <-h.pages }()
-				l.Readings[i], l.Errs[i] = h.feed.measure(ctx, h.leases.Start, l, l.Shares[i])
+				l.Readings[i], l.Errs[i] = changefeed.ReadOn(l.Position(l.Shares[i], h.leases.Start), func(at changefeed.Position) (changefeed.Answer, error) {
+					return h.feed.answer(ctx, at)
+				})
 			})
 		}
 	}
@@ -95,38 +98,22 @@ func (h *host) measure(ctx context.Context) ([]*changefeed.Planned, error) {
 	return planned, nil
 }
 
-// measure reads what is pending in a share of a lease.
-func (f *feed) measure(ctx context.Context, start changefeed.StartFrom, l *changefeed.Planned, s changefeed.Share) (changefeed.Reading, error) {
-	r := feedRequest{share: s, mode: l.Mode}
-	r.ifNoneMatch, r.since = l.From(start)
-	reading, err := changefeed.ReadOn(r.ifNoneMatch, func(continuation string) (changefeed.Answer, error) {
-		r.ifNoneMatch = continuation
-		return f.answer(ctx, r)
-	})
-	if errors.Is(err, changefeed.ErrMoved) {
-		err = fmt.Errorf("range %s cannot be read, and at least 1 is pending: %w", s.Of.ID, err)
-	}
-	return reading, err
-}
-
 // answer reads a page of one change at most, as pkg/changefeed has it.
-func (f *feed) answer(ctx context.Context, r feedRequest) (changefeed.Answer, error) {
-	page, err := f.read(ctx, r, 1)
+func (f *feed) answer(ctx context.Context, at changefeed.Position) (changefeed.Answer, error) {
+	page, err := f.read(ctx, at, 1)
 	if status, sub := statusOf(err); changefeed.OutcomeOf(status, sub) == changefeed.Gone {
 		return changefeed.Answer{Status: status, Substatus: sub}, nil
 	}
 	if err != nil {
 		return changefeed.Answer{}, err
 	}
-	header := page.RawResponse.Header
-	a := changefeed.Answer{Status: page.RawResponse.StatusCode, SessionToken: header.Get("x-ms-session-token"), ETag: string(page.ETag)}
-	a.Date, _ = http.ParseTime(header.Get("Date")) // zero if absent
+	a := changefeed.AnswerOf(page.RawResponse.StatusCode, page.RawResponse.Header.Get)
 	if a.Status != http.StatusOK {
 		return a, nil
 	}
 	body, err := runtime.Payload(page.RawResponse)
 	if err == nil {
-		a.Page, err = changefeed.ReadPage(bytes.NewReader(body), r.mode)
+		a.Page, err = changefeed.ReadPage(bytes.NewReader(body), at.Mode)
 	}
 	return a, err
 }

@@ -25,21 +25,21 @@ type feed struct {
 const requestTimeout = 65 * time.Second
 
 // read reads what follows a position. The ETag of the page is the position where the next one begins.
-func (f *feed) read(ctx context.Context, r feedRequest, most int) (azcosmos.ChangeFeedResponse, error) {
+func (f *feed) read(ctx context.Context, at changefeed.Position, most int) (azcosmos.ChangeFeedResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	page, err := f.container.ReadChangeFeed(context.WithValue(ctx, readKey{}, &r),
+	page, err := f.container.ReadChangeFeed(context.WithValue(ctx, readKey{}, &at),
 		&azcosmos.ChangeFeedOptions{FeedRange: sliver, MaxItemCount: int32(min(most, 1<<30))})
 	if err != nil {
-		err = fmt.Errorf("reading range %s of %s: %w", r.share.Of.ID, f.name, brief(err))
+		err = fmt.Errorf("reading range %s of %s: %w", at.Range, f.name, brief(err))
 	}
 	return page, err
 }
 
 // ranges returns the partition key ranges, as they are now or as they were learned last.
 func (f *feed) ranges(ctx context.Context, now bool) (changefeed.Ranges, error) {
-	if known, reads := f.route.known(); reads > 0 && !now {
-		return known, nil
+	if known := f.route.ranges.Load(); known != nil && !now {
+		return *known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -24,6 +24,7 @@ type Batch struct {
 
 // Change is one change of a batch.
 type Change struct {
+	ID        string          // of the document; "" if it has none
 	Current   json.RawMessage // the document after the change; nil for a delete
 	Previous  json.RawMessage // the document before it; nil if the service does not keep it
 	Operation string          // "create", "replace" or "delete"; "" in mode LatestVersion
@@ -47,26 +48,25 @@ func (b Batch) Checkpoint(ctx context.Context) error {
 func (b Batch) Changes() ([]Change, error) {
 	changes := make([]Change, len(b.Items))
 	for i, item := range b.Items {
-		c, id, err := decode(item, b.Mode)
+		c, err := decode(item, b.Mode)
 		if err != nil {
-			return nil, &ItemError{Index: i, ID: id, Err: err}
+			return nil, &ItemError{Index: i, ID: c.ID, Err: err}
 		}
 		changes[i] = c
 	}
 	return changes, nil
 }
 
-// decode returns what an item says, and the id of its document; "" if it has none. It is there even if
-// something else of the item cannot be read.
-func decode(item json.RawMessage, mode Mode) (c Change, id string, err error) {
+// decode returns what an item says. The ID is there even if something else of the item cannot be read.
+func decode(item json.RawMessage, mode Mode) (Change, error) {
 	var document struct {
 		ID      string `json:"id"`
 		LSN     int64  `json:"_lsn"`
 		Written int64  `json:"_ts"`
 	}
 	if mode == LatestVersion {
-		err = json.Unmarshal(item, &document)
-		return Change{Current: item, LSN: document.LSN, Time: time.Unix(document.Written, 0).UTC()}, document.ID, err
+		err := json.Unmarshal(item, &document)
+		return Change{ID: document.ID, Current: item, LSN: document.LSN, Time: time.Unix(document.Written, 0).UTC()}, err
 	}
 	var e struct { // an item of the feed of all versions and deletes
 		Current  json.RawMessage `json:"current"`
@@ -79,18 +79,18 @@ func decode(item json.RawMessage, mode Mode) (c Change, id string, err error) {
 			Expired   bool   `json:"timeToLiveExpired"`
 		} `json:"metadata"`
 	}
-	err = json.Unmarshal(item, &e)
+	err := json.Unmarshal(item, &e)
 	for _, image := range []json.RawMessage{e.Previous, e.Current} {
 		_ = json.Unmarshal(image, &document) // one of them may be missing
 	}
-	c = Change{
-		Current: e.Current, Previous: e.Previous, Operation: e.Metadata.Operation, Expired: e.Metadata.Expired,
+	c := Change{
+		ID: cmp.Or(document.ID, e.Metadata.ID), Current: e.Current, Previous: e.Previous, Operation: e.Metadata.Operation, Expired: e.Metadata.Expired,
 		LSN: e.Metadata.LSN, Time: time.Unix(e.Metadata.Written, 0).UTC(),
 	}
 	if c.Operation == "delete" {
 		c.Current = nil // the service sends an empty object
 	}
-	return c, cmp.Or(document.ID, e.Metadata.ID), err
+	return c, err
 }
 
 // ItemError says which item of a batch does not decode.
@@ -112,18 +112,21 @@ func (e *ItemError) Unwrap() error { return e.Err }
 // [*ItemError] that names it.
 func Of[T any](handle func(ctx context.Context, b Batch, documents []T) error) Handler {
 	return func(ctx context.Context, b Batch) error {
-		documents := make([]T, len(b.Items))
-		for i, item := range b.Items {
-			c, id, err := decode(item, b.Mode)
+		changes, err := b.Changes()
+		if err != nil {
+			return err
+		}
+		documents := make([]T, len(changes))
+		for i, c := range changes {
 			document := c.Current
 			if document == nil {
 				document = c.Previous // nil if the service keeps nothing of a delete
 			}
-			if err == nil && document != nil {
-				err = json.Unmarshal(document, &documents[i])
+			if document == nil {
+				continue
 			}
-			if err != nil {
-				return &ItemError{Index: i, ID: id, Err: err}
+			if err := json.Unmarshal(document, &documents[i]); err != nil {
+				return &ItemError{Index: i, ID: c.ID, Err: err}
 			}
 		}
 		return handle(ctx, b, documents)
@@ -170,12 +173,12 @@ func (p *partition) deliver(b Batch, whole bool) error {
 		b.Items = b.Items[cut:]
 		return p.deliver(b, false)
 	}
-	_, id, _ := decode(b.Items[0], b.Mode)
-	p.Log.Warn("a change cannot be handled", "lease", p.token, "document", id, "error", err.Error())
-	p.Failed(p.token, fmt.Errorf("document %q of lease %s: %w", id, p.token, err))
-	why := p.Poison(p.holding, Poisoned{Lease: p.token, Item: b.Items[0], ID: id, Err: err})
+	c, _ := decode(b.Items[0], b.Mode)
+	p.Log.Warn("a change cannot be handled", "lease", p.token, "document", c.ID, "error", err.Error())
+	p.Failed(p.token, fmt.Errorf("document %q of lease %s: %w", c.ID, p.token, err))
+	why := p.Poison(p.holding, Poisoned{Lease: p.token, Item: b.Items[0], ID: c.ID, Err: err})
 	if errors.Is(why, ErrStop) {
-		p.stop(fmt.Errorf("document %q of lease %s: %w: %w", id, p.token, why, err))
+		p.stop(fmt.Errorf("document %q of lease %s: %w: %w", c.ID, p.token, why, err))
 	}
 	return why
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
@@ -186,9 +185,6 @@ func (o Options) scheme() changefeed.Scheme {
 	return s
 }
 
-// maxInstance is the most bytes that an owner may have; pkg/changefeed reads no more of it.
-const maxInstance = 1 << 10
-
 // check returns every mistake in what New got.
 func check(monitored, leases Container, o Options) error {
 	var mistakes []error
@@ -205,8 +201,7 @@ func check(monitored, leases Container, o Options) error {
 	container(monitored, "monitored container")
 	container(leases, "lease container")
 	mistake(o.Instance == "", "Options.Instance is empty: give each host a name of its own, such as its host name")
-	odd := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
-	mistake(len(o.Instance) > maxInstance || strings.ContainsFunc(o.Instance, odd), "Options.Instance is longer than %d bytes, or has characters that cannot be seen", maxInstance)
+	mistake(changefeed.Visible(o.Instance) != o.Instance, "Options.Instance is longer than %d bytes, or has characters that cannot be seen", changefeed.MaxName)
 	mistake(strings.ContainsAny(o.Name, `/\?#`), `Options.Name %q has a character that the id of a document must not have: one of / \ ? #`, o.Name)
 	mistake(o.Handle == nil, "Options.Handle is missing")
 	mistake(o.Mode < LatestVersion || o.Mode > AllVersionsAndDeletes, "Options.Mode %d is not a mode", o.Mode)

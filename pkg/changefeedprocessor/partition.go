@@ -195,10 +195,8 @@ func (p *partition) read() (azcosmos.ChangeFeedResponse, error) {
 	if err != nil {
 		return azcosmos.ChangeFeedResponse{}, err
 	}
-	r := feedRequest{share: share, mode: p.leases.Mode}
-	at := changefeed.Lease{Continuation: p.position, Mode: r.mode, StartFrom: &p.start}
-	r.ifNoneMatch, r.since = at.From(p.start)
-	return p.feed.read(p.holding, r, p.MaxItems)
+	at := changefeed.Lease{Continuation: p.position, Mode: p.leases.Mode, StartFrom: &p.start}
+	return p.feed.read(p.holding, at.Position(share, p.start), p.MaxItems)
 }
 
 // refused says what becomes of a read that failed.

@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -42,27 +43,16 @@ type feedPolicy struct {
 
 // route is what a client learned of the partition key ranges of a container.
 type route struct {
-	one chan struct{} // holds a token while somebody learns
-
-	mu     sync.Mutex
-	reads  int // how often the ranges were learned
-	ranges changefeed.Ranges
+	one    chan struct{}                     // holds a token while somebody learns
+	ranges atomic.Pointer[changefeed.Ranges] // as they were learned last, each time another pointer; nil before
 }
 
 // The values by which a context tells the policy what a request is for.
 type (
 	markKey  struct{} // **route, which the policy sets to that of the container that is read
-	readKey  struct{} // *feedRequest
-	learnKey struct{} // int: have azcosmos read the ranges, unless they were learned more often than that
+	readKey  struct{} // *changefeed.Position
+	learnKey struct{} // *changefeed.Ranges: have azcosmos read the ranges, unless others than these were learned
 )
-
-// feedRequest is a read of the change feed.
-type feedRequest struct {
-	share       changefeed.Share
-	mode        changefeed.Mode
-	ifNoneMatch string    // "" leaves the header out, which is the beginning
-	since       time.Time // zero: no start time
-}
 
 // Do is for azcore.
 func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
@@ -79,8 +69,8 @@ func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	case feed != "docs":
 		return req.Next()
 	}
-	if before, ok := ctx.Value(learnKey{}).(int); ok {
-		if _, reads := p.route(container).known(); reads > before {
+	if before, ok := ctx.Value(learnKey{}).(*changefeed.Ranges); ok {
+		if p.route(container).ranges.Load() != before {
 			return nil, final{errors.New("the partition key ranges were read")}
 		}
 		return &http.Response{ // azcosmos reads them anew after a 410 alone
@@ -88,11 +78,14 @@ func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 			Header: http.Header{"X-Ms-Substatus": {"1002"}}, Body: http.NoBody, Request: req.Raw(),
 		}, nil
 	}
-	read, ok := ctx.Value(readKey{}).(*feedRequest)
+	at, ok := ctx.Value(readKey{}).(*changefeed.Position)
 	if !ok {
 		return req.Next()
 	}
-	read.set(req.Raw().Header)
+	h := req.Raw().Header
+	h.Del("If-None-Match") // of azcosmos
+	h.Set("x-ms-cosmos-sdk-supportedcapabilities", capabilities)
+	at.Headers(h.Set)
 	response, err := req.Next()
 	if err != nil || response.StatusCode != http.StatusGone {
 		return response, err
@@ -103,29 +96,6 @@ func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 // The capabilities that a request says its client has: 1 understands merged ranges, 2 start times on
 // them (azure-sdk-for-go#26775).
 const capabilities = "3"
-
-// set writes the headers of the read in place of those that azcosmos made.
-func (r *feedRequest) set(h http.Header) {
-	h.Set("x-ms-documentdb-partitionkeyrangeid", r.share.Of.ID)
-	h.Set("x-ms-cosmos-sdk-supportedcapabilities", capabilities)
-	h.Del("If-None-Match")
-	h.Del("If-Modified-Since")
-	if r.ifNoneMatch != "" {
-		h.Set("If-None-Match", r.ifNoneMatch)
-	}
-	if !r.since.IsZero() {
-		h.Set("If-Modified-Since", r.since.UTC().Format(http.TimeFormat))
-	}
-	if part := r.share.Part(); part != (changefeed.Range{}) {
-		h.Set("x-ms-read-key-type", "EffectivePartitionKeyRange")
-		h.Set("x-ms-start-epk", part.Min)
-		h.Set("x-ms-end-epk", part.Max)
-	}
-	if r.mode == changefeed.FullFidelity { // ChangeFeedModeFullFidelity.cs
-		h.Set("A-IM", "Full-Fidelity Feed")
-		h.Set("x-ms-cosmos-changefeed-wire-format-version", "2021-09-15")
-	}
-}
 
 func (p *feedPolicy) route(container string) *route {
 	r, _ := p.routes.LoadOrStore(container, &route{one: make(chan struct{}, 1)})
@@ -159,10 +129,9 @@ func (r *route) read(req *policy.Request) (*http.Response, error) {
 			return nil, err
 		}
 		if response.StatusCode == http.StatusNotModified {
-			page.Ranges = changefeed.NewRanges(revisions)
-			r.mu.Lock()
-			r.reads, r.ranges = r.reads+1, page.Ranges
-			r.mu.Unlock()
+			ranges := changefeed.NewRanges(revisions)
+			r.ranges.Store(&ranges)
+			page.Ranges = ranges
 			text, err = json.Marshal(page)
 			last.Header.Del("Content-Length")
 			last.ContentLength, last.Body = int64(len(text)), io.NopCloser(bytes.NewReader(text))
@@ -175,13 +144,6 @@ func (r *route) read(req *policy.Request) (*http.Response, error) {
 		revisions, last = append(revisions, page.Ranges...), response
 	}
 	return nil, final{errors.New("the partition key ranges have no end")}
-}
-
-// known returns what was learned last, and how often that was done.
-func (r *route) known() (ranges changefeed.Ranges, reads int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ranges, r.reads
 }
 
 // sliver is a feed range that is in one partition key range whatever is split: azcosmos then makes one
@@ -197,23 +159,22 @@ const (
 
 // fresh reads the partition key ranges of a container by a request that begins now.
 func (r *route) fresh(ctx context.Context, container *azcosmos.ContainerClient) (changefeed.Ranges, error) {
-	_, before := r.known()
+	before := r.ranges.Load()
 	select {
 	case r.one <- struct{}{}:
 		defer func() { <-r.one }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	ranges, reads := r.known()
-	for try := 1; reads <= before; try++ {
+	for try := 1; r.ranges.Load() == before; try++ {
 		_, err := container.ReadChangeFeed(context.WithValue(ctx, learnKey{}, before), &azcosmos.ChangeFeedOptions{FeedRange: sliver})
-		if ranges, reads = r.known(); reads > before {
-			break
-		}
-		if try == learnTries || ctx.Err() != nil {
+		switch {
+		case r.ranges.Load() != before:
+		case try == learnTries || ctx.Err() != nil:
 			return nil, fmt.Errorf("the partition key ranges cannot be read: %w", err)
+		default:
+			pause(ctx, learnPause)
 		}
-		pause(ctx, learnPause)
 	}
-	return ranges, nil
+	return *r.ranges.Load(), nil
 }

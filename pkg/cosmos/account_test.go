@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
@@ -62,7 +63,7 @@ func everything(ctx context.Context, a *cosmos.Account) []error {
 	_, _, rid := a.Describe(ctx, orders)
 	_, _, ranges := a.Ranges(ctx, orders)
 	_, _, leases := a.Leases(ctx, orders, []string{"p.."})
-	_, _, feed := a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+	_, _, feed := a.FeedPage(ctx, orders, changefeed.Position{Range: "0"})
 	return []error{rid, ranges, leases, feed}
 }
 
@@ -242,7 +243,7 @@ func TestTheDeadlineIsToldWithTheLastAnswer(t *testing.T) {
 	t.Parallel()
 	server := start(t, cosmosfake.Options{})
 	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
-	_, _, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"}) // reads the account's regions, too
+	_, _, err := a.FeedPage(t.Context(), orders, changefeed.Position{Range: "0"}) // reads the account's regions, too
 	testworld.Must(t, err)
 	server.Control(func(r *cosmosfake.Request) *cosmosfake.Answer {
 		if r.Kind == cosmosfake.ReadChangeFeed {
@@ -252,7 +253,7 @@ func TestTheDeadlineIsToldWithTheLastAnswer(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, usage, err := a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+	_, usage, err := a.FeedPage(ctx, orders, changefeed.Position{Range: "0"})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "throttles") {
 		t.Errorf("error %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
@@ -33,7 +34,7 @@ func BenchmarkFeedPage(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	orders, position := cosmos.Container{Database: "shop", ID: "orders"}, cosmos.Position{Range: "7", Continuation: `"4"`}
+	orders, position := cosmos.Container{Database: "shop", ID: "orders"}, changefeed.Position{Range: "7", Continuation: `"4"`}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, err := account.FeedPage(context.Background(), orders, position); err != nil {

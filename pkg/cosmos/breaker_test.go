@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -38,7 +39,7 @@ func askedOnceInAWhile(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	read := func() error {
-		_, _, err := a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+		_, _, err := a.FeedPage(ctx, orders, changefeed.Position{Range: "0"})
 		return err
 	}
 	for range 5 {
@@ -88,14 +89,14 @@ func waitsForWhatItFinds(t *testing.T) {
 	})
 	a := clientOf(t, w, cosmos.Options{Concurrency: 16})
 	for range 6 {
-		_, _, _ = a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"})
+		_, _, _ = a.FeedPage(t.Context(), orders, changefeed.Position{Range: "0"})
 	}
 	fail.Store(false)
 	time.Sleep(5 * time.Second)
 	errs := make(chan error, 10)
 	for range 10 {
 		go func() {
-			_, _, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"})
+			_, _, err := a.FeedPage(t.Context(), orders, changefeed.Position{Range: "0"})
 			errs <- err
 		}()
 	}
@@ -134,7 +135,7 @@ func TestAnAccountThatHangsOpensTheBreaker(t *testing.T) {
 						ctx, cancel = context.WithCancel(t.Context())
 						time.AfterFunc(c.until, cancel)
 					}
-					_, _, last = a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+					_, _, last = a.FeedPage(ctx, orders, changefeed.Position{Range: "0"})
 					cancel()
 				}
 				if got := strings.Contains(last.Error(), "circuit breaker is open"); got != c.opens {

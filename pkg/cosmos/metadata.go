@@ -127,7 +127,7 @@ func (a *Account) list(ctx context.Context, database, path string) (all []Descri
 // say, since it may deliver a range in two revisions while the range splits.
 func (a *Account) Ranges(ctx context.Context, c Container) (changefeed.Ranges, Usage, error) {
 	var revisions []changefeed.PartitionKeyRange
-	t, h := call{about: Subject{Container: c}}, http.Header{"A-Im": incrementalFeed, "X-Ms-Max-Item-Count": {"-1"}}
+	t, h := call{about: Subject{Container: c}}, http.Header{"A-Im": {"Incremental Feed"}, "X-Ms-Max-Item-Count": {"-1"}}
 	for range maxRangePages {
 		var page struct {
 			PartitionKeyRanges []changefeed.PartitionKeyRange

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -36,7 +37,7 @@ func TestAnOddAnswerIsUnknown(t *testing.T) {
 			return err
 		},
 		cosmosfake.ReadChangeFeed: func(t *testing.T, a *cosmos.Account) error {
-			_, _, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"})
+			_, _, err := a.FeedPage(t.Context(), orders, changefeed.Position{Range: "0"})
 			return err
 		},
 	}
@@ -140,7 +141,7 @@ func TestAPageThatBreaksOffIsReadAgain(t *testing.T) {
 	a := testworld.Client(t, server.Endpoint(), cosmosfake.WellKnownKey)
 	for _, id := range []string{"0", "1"} {
 		server.Control(cosmosfake.Once(cosmosfake.ReadChangeFeed, cosmosfake.Answer{CutShort: true}))
-		answer, usage, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: id})
+		answer, usage, err := a.FeedPage(t.Context(), orders, changefeed.Position{Range: id})
 		if err != nil || usage.Requests > 3 { // with that of the account's regions
 			t.Errorf("range %s: %+v, %d requests, %v", id, answer, usage.Requests, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -28,7 +29,7 @@ func glance(ctx context.Context, a *cosmos.Account, c cosmos.Container) error {
 func readFeed(ctx context.Context, a *cosmos.Account, c cosmos.Container) error {
 	ranges, _, err := a.Ranges(ctx, c)
 	if err == nil {
-		_, _, err = a.FeedPage(ctx, c, cosmos.Position{Range: ranges[0].ID, Continuation: "*"})
+		_, _, err = a.FeedPage(ctx, c, changefeed.Position{Range: ranges[0].ID, Continuation: "*"})
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -128,7 +129,7 @@ func TestFeedsAreReadNearbyAndElsewhereWhereThatIsOutOfOrder(t *testing.T) {
 		if _, _, err := a.Leases(t.Context(), orders, []string{"p.."}); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"}); err != nil {
+		if _, _, err := a.FeedPage(t.Context(), orders, changefeed.Position{Range: "0"}); err != nil {
 			t.Fatal(err)
 		}
 		mu.Lock()

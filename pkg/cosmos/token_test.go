@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
@@ -80,7 +81,7 @@ type tokenWorld struct {
 }
 
 func (w *tokenWorld) read() error {
-	_, _, err := w.account.FeedPage(w.Context(), orders, cosmos.Position{Range: "0", Continuation: `"1"`})
+	_, _, err := w.account.FeedPage(w.Context(), orders, changefeed.Position{Range: "0", Continuation: `"1"`})
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -44,7 +45,7 @@ func TestConnectionsAreKeptAndTLSSessionsResumed(t *testing.T) {
 		for range concurrency {
 			reading.Go(func() {
 				for range requests / concurrency {
-					if _, _, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0", Continuation: `"1"`}); err != nil {
+					if _, _, err := a.FeedPage(t.Context(), orders, changefeed.Position{Range: "0", Continuation: `"1"`}); err != nil {
 						t.Error(err)
 						return
 					}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -36,7 +37,7 @@ var reads = map[cosmosfake.Kind]func(context.Context, *cosmos.Account) error{
 		return err
 	},
 	cosmosfake.ReadChangeFeed: func(ctx context.Context, a *cosmos.Account) error {
-		_, _, err := a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+		_, _, err := a.FeedPage(ctx, orders, changefeed.Position{Range: "0"})
 		return err
 	},
 	cosmosfake.ReadRanges: func(ctx context.Context, a *cosmos.Account) error {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -61,7 +60,7 @@ func (m *many) findKeys() {
 // session is the newest LSN of a partition, as a read from now says it.
 func (m *many) session(partition int) int64 {
 	m.t.Helper()
-	answer, _, err := m.account.FeedPage(m.t.Context(), m.processor("orders").Container, cosmos.Position{Range: fmt.Sprint(partition), Continuation: "*"})
+	answer, _, err := m.account.FeedPage(m.t.Context(), m.processor("orders").Container, changefeed.Position{Range: fmt.Sprint(partition), Continuation: "*"})
 	testworld.Must(m.t, err)
 	lsn, _ := changefeed.SessionLSN(answer.SessionToken)
 	return lsn

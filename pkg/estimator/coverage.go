@@ -8,9 +8,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// readRangesAgainAfter is how long the partition key ranges of a container count as fresh.
-const readRangesAgainAfter = 5 * time.Minute
-
 // readRanges reads the partition key ranges of the container that a processor monitors, if the last
 // read is not fresh. It returns the error of the last read.
 func (t *tick) readRanges(ctx context.Context, m *measured, fresh func(tried time.Time, _ error) bool) error {
@@ -41,7 +38,7 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 		_, known := m.ranges.known().Uncovered(leases)
 		changed := !same && len(m.lastLag.Partitions) > 0 || !known && !unreadable // a lease names a new range
 		err := t.readRanges(ctx, m, func(tried time.Time, _ error) bool {
-			return t.now().Sub(tried).Abs() < readRangesAgainAfter && (!changed || tried.After(t.began)) // by a clock that may have been ahead
+			return t.now().Sub(tried).Abs() < readAgainAfter && (!changed || tried.After(t.began)) // by a clock that may have been ahead
 		})
 		switch {
 		case err == nil:

@@ -103,7 +103,7 @@ func TestThePartOfARangeThatHasNotMovedCountsByTheOtherParts(t *testing.T) {
 		l := e.EstimateAll(t.Context(), []estimator.Processor{p})[0]
 		p.Last = func() changefeed.ProcessorLag { return l }
 	}
-	answer, _, err := w.account.FeedPage(t.Context(), p.Container, cosmos.Position{Range: child})
+	answer, _, err := w.account.FeedPage(t.Context(), p.Container, changefeed.Position{Range: child})
 	testworld.Must(t, err)
 	newest, _ := changefeed.SessionLSN(answer.SessionToken)
 	w.epk(p, before[0].Span(), testworld.At(newest))
@@ -129,7 +129,7 @@ func TestAfterAMerge(t *testing.T) {
 		return child
 	}
 	session := func(w *world, child string) int64 {
-		answer, _, err := w.account.FeedPage(w.t.Context(), cosmos.Container{Database: database, ID: "orders"}, cosmos.Position{Range: child})
+		answer, _, err := w.account.FeedPage(w.t.Context(), cosmos.Container{Database: database, ID: "orders"}, changefeed.Position{Range: child})
 		testworld.Must(w.t, err)
 		n, _ := changefeed.SessionLSN(answer.SessionToken)
 		return n

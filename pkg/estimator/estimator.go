@@ -12,7 +12,6 @@ package estimator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +60,7 @@ type Estimator struct {
 
 	containers  sync.Map // *cached[cosmos.Description] by source
 	ranges      sync.Map // *cached[changefeed.Ranges] by source and RID: a container that is created again has another
-	inventories sync.Map // *cached[inventory] by source
+	inventories sync.Map // *cached[[]changefeed.FoundProcessor] by source
 }
 
 // New makes an Estimator that reads at most concurrency pages of a container at once, at least 1.
@@ -87,7 +86,7 @@ type source struct {
 func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, processors []Processor, done func(i int, lag changefeed.ProcessorLag)) {
 	t := &tick{
 		Estimator: e, began: e.now(), budgetUntil: budgetUntil, turn: int(e.turns.Add(1)), idle: make(chan func()),
-		reads: make(map[source]map[cosmos.Position]*page), users: make(map[source]int),
+		reads: make(map[source]map[changefeed.Position]*page), users: make(map[source]int),
 	}
 	defer close(t.idle)
 	pipelines := make(map[source][]*measured)
@@ -203,8 +202,8 @@ type tick struct {
 	idle        chan func() // what a goroutine of parallel does next
 
 	mu    sync.Mutex
-	reads map[source]map[cosmos.Position]*page // two processors at the same position share a page
-	users map[source]int                       // processors that are not measured yet
+	reads map[source]map[changefeed.Position]*page // two processors at the same position share a page
+	users map[source]int                           // processors that are not measured yet
 }
 
 // release forgets the pages of a container once no processor needs them any more.
@@ -231,6 +230,9 @@ func withShare(ctx context.Context, share float64) (context.Context, context.Can
 	}
 	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(deadline))))
 }
+
+// readAgainAfter is how long the partition key ranges of a container, and what a lease container holds, count as fresh.
+const readAgainAfter = 5 * time.Minute
 
 // cached is something that many processors need: one of them reads it, and the others wait.
 type cached[T any] struct {
@@ -320,10 +322,7 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 			continue
 		}
 		selected, err := sorted.Select(m.prefixes, m.processor.LeaseFormat)
-		if errors.Is(err, changefeed.ErrMixed) {
-			err = fmt.Errorf("%w: set leaseFormat to dotnet or java, and give one of them a name of its own", err)
-		}
-		m.err, m.marked, m.leases = err, sorted.Marked(selected), make([]measuredLease, len(selected))
+		m.err, m.marked, m.leases = err, len(selected) > 0 && sorted.Marked(selected[0]), make([]measuredLease, len(selected))
 		for i, d := range selected {
 			if d.Err == nil {
 				d.ID = "" // by which it was selected: the longest text of a lease
@@ -332,7 +331,7 @@ func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
 		}
 		if err == nil && len(selected) == 0 {
 			t.containers.Delete(m.source()) // it may have been deleted and created again: its RID is read again
-			m.nearest = t.look(ctx, m).nearest(m)
+			m.nearest = nearest(t.look(ctx, m), m)
 		}
 	}
 }

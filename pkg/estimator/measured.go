@@ -78,9 +78,7 @@ func (m *measured) lag() changefeed.ProcessorLag {
 	}
 	lag.Bootstrap, lag.Nearest = len(m.leases) == 0, m.nearest
 	m.settle()
-	if len(m.leases) > 0 {
-		lag.Partitions = make([]changefeed.Partition, 0, len(m.leases))
-	}
+	lag.Partitions = slices.Grow(lag.Partitions, len(m.leases)) // nil without any
 	for i := range m.leases {
 		l := &m.leases[i]
 		if l.Leftover {
@@ -123,10 +121,7 @@ func (m *measured) partition(l *measuredLease) changefeed.Partition {
 		apply(&p, *l.Reading(), 0)
 		p.Status, p.Ranges = changefeed.StatusSplitting, len(l.pages)
 		for _, child := range l.pages {
-			switch {
-			case child.gone():
-				p.Error = fmt.Sprintf("range %s is being split or merged and cannot be read: at least 1 is pending, the next poll asks again", child.position.Range)
-			case child.err != nil:
+			if child.err != nil {
 				p.Error = child.err.Error()
 			}
 		}

@@ -13,19 +13,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// lookAgainAfter is how long the inventory of a lease container is remembered. It is read only for
-// processors without a lease, and only people use it.
-const lookAgainAfter = 5 * time.Minute
-
-// inventory is what a lease container holds.
-type inventory []changefeed.FoundProcessor
-
 // look returns what the lease container of a processor holds, read within the last minutes; nothing if
-// it was never read, since no lag depends on it.
-func (e *Estimator) look(ctx context.Context, m *measured) inventory {
+// it was never read, since only people use it.
+func (e *Estimator) look(ctx context.Context, m *measured) []changefeed.FoundProcessor {
 	leases := m.leaseSource()
-	fresh := func(tried time.Time, err error) bool { return err == nil && e.now().Sub(tried).Abs() < lookAgainAfter }
-	held, _ := cachedIn[inventory](&e.inventories, leases).get(e.now, fresh, func() (inventory, error) {
+	fresh := func(tried time.Time, err error) bool { return err == nil && e.now().Sub(tried).Abs() < readAgainAfter }
+	held, _ := cachedIn[[]changefeed.FoundProcessor](&e.inventories, leases).get(e.now, fresh, func() ([]changefeed.FoundProcessor, error) {
 		documents, usage, err := leases.account.Leases(ctx, leases.container, nil)
 		m.usage.Add(usage)
 		if errors.Is(err, cosmos.ErrMissing) {
@@ -40,7 +33,7 @@ func (e *Estimator) look(ctx context.Context, m *measured) inventory {
 // name or a wrong container would pass for a processor that never ran. "" = it holds no leases. Leases for
 // the monitored container come first, then those whose ids differ least. A processorName that another entry
 // has is not suggested: two cannot read the same leases.
-func (held inventory) nearest(m *measured) string {
+func nearest(held []changefeed.FoundProcessor, m *measured) string {
 	wanted, own := m.processor.ProcessorName, strings.TrimSuffix(m.prefixes[0], "..")
 	says, least := "", math.MaxInt
 	for _, p := range held {

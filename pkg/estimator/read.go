@@ -14,7 +14,7 @@ import (
 
 // page is the result of reading one position of a change feed: a reading or an error.
 type page struct {
-	position  cosmos.Position
+	position  changefeed.Position
 	chargedTo *measured // the processor whose container is read, and that the request is charged to
 	usage     cosmos.Usage
 	reading   changefeed.Reading
@@ -56,13 +56,12 @@ func (t *tick) plan(m *measured, l *measuredLease) (planned []*page) {
 	s, last := m.source(), m.last[l.Token]
 	pages, shared := t.reads[s], t.users[s] > 1
 	if pages == nil && shared {
-		pages = make(map[cosmos.Position]*page, len(m.leases))
+		pages = make(map[changefeed.Position]*page, len(m.leases))
 		t.reads[s] = pages
 	}
 	l.pages = nil
 	for _, share := range l.Shares {
-		position := cosmos.Position{Mode: l.Mode, Range: share.Of.ID, Part: share.Part()}
-		position.Continuation, position.Since = l.From(m.processor.StartFrom)
+		position := l.Position(share, m.processor.StartFrom)
 		p := pages[position]
 		if p == nil {
 			p = &page{position: position, chargedTo: m}
@@ -126,9 +125,8 @@ func (p *page) fetch(ctx context.Context) {
 		p.reading, p.charge = p.chargedTo.again(p.last), p.last.ReadCharge
 		return
 	}
-	s, position := p.chargedTo.source(), p.position
-	reading, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
-		position.Continuation = continuation
+	s := p.chargedTo.source()
+	reading, err := changefeed.ReadOn(p.position, func(position changefeed.Position) (changefeed.Answer, error) {
 		answer, usage, err := s.account.FeedPage(ctx, s.container, position)
 		p.usage.Add(usage)
 		p.containerRID = cmp.Or(answer.ContainerRID, p.containerRID)

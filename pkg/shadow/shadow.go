@@ -151,7 +151,7 @@ func (m *Measured) add(o Measured) {
 	m.ReplicaHours = sum(m.ReplicaHours, o.ReplicaHours)
 	m.ScaleActions += o.ScaleActions
 	m.OverObjective += o.OverObjective
-	m.WorstAge = greater(m.WorstAge, o.WorstAge)
+	m.WorstAge = changefeed.Greater(m.WorstAge, o.WorstAge)
 	m.RequestUnits += o.RequestUnits
 	for status, seconds := range o.StatusSeconds {
 		m.StatusSeconds[status] += seconds
@@ -160,15 +160,7 @@ func (m *Measured) add(o Measured) {
 
 // raise takes in the values of another member.
 func (g *Group) raise(replicaHours *float64, actions int) {
-	g.ReplicaHours, g.ScaleActions = greater(g.ReplicaHours, replicaHours), max(g.ScaleActions, actions)
-}
-
-// greater returns the greater of two numbers; nil is unknown and does not count.
-func greater[N cmp.Ordered](a, b *N) *N {
-	if a == nil || b != nil && *b > *a {
-		return b
-	}
-	return a
+	g.ReplicaHours, g.ScaleActions = changefeed.Greater(g.ReplicaHours, replicaHours), max(g.ScaleActions, actions)
 }
 
 // sum adds two numbers; nil is unknown and does not count.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
@@ -76,7 +77,7 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 		s.holds("read feed", "partition key ranges and change feed can be read", func(ctx context.Context) error {
 			ranges, _, err := account.Ranges(ctx, of.Container)
 			if err == nil {
-				_, _, err = account.FeedPage(ctx, of.Container, cosmos.Position{Range: ranges[0].ID, Continuation: "*"})
+				_, _, err = account.FeedPage(ctx, of.Container, changefeed.Position{Range: ranges[0].ID, Continuation: "*"})
 			}
 			return err
 		})

@@ -155,7 +155,7 @@ func TestInspectReadsOnlyTheKeysOfALease(t *testing.T) {
 		t.Errorf("the lease is %s, or %s as a narrow terminal has it", first.Lease, cut.Lease)
 	}
 	s.Put(testworld.Leases, map[string]any{"id": s.leases.DotNetPrefix() + "..7", "LeaseToken": "7", "ContinuationToken": 5})
-	if r := s.run(t, "inspect", "orders", "7"); r.Status != program.StatusIncomplete || !strings.Contains(r.Stderr, "..7: not a lease that can be read") {
+	if r := s.run(t, "inspect", "orders", "7"); r.Status != program.StatusIncomplete || !strings.Contains(r.Stderr, "..7: its ContinuationToken") {
 		t.Errorf("a lease that is none: %+v", r)
 	}
 }

@@ -104,19 +104,14 @@ func leasesOf(ctx context.Context, p poller.Processor, rid string, now time.Time
 
 // read returns the first documents of a share of the lease.
 func read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share changefeed.Share, paths []string, count int, contents bool) (pending []Pending, err error) {
-	position := cosmos.Position{Mode: l.Mode, Range: share.Of.ID, Part: share.Part()}
-	position.Continuation, position.Since = l.From(p.StartFrom)
-	reading, err := changefeed.ReadOn(position.Continuation, func(continuation string) (changefeed.Answer, error) {
-		position.Continuation = continuation
+	reading, err := changefeed.ReadOn(l.Position(share, p.StartFrom), func(position changefeed.Position) (changefeed.Answer, error) {
 		answer, documents, err := p.Account.Documents(ctx, p.Container, position, count)
 		for _, item := range documents {
 			pending = append(pending, newPending(item, l.Mode, share.Of.ID, paths, answer.Date, contents))
 		}
 		return answer, err
 	})
-	if errors.Is(err, changefeed.ErrMoved) {
-		err = fmt.Errorf("range %s is being split or merged and cannot be read: ask again in a minute", share.Of.ID)
-	} else if err == nil && reading.More {
+	if err == nil && reading.More {
 		err = fmt.Errorf("range %s answers with empty pages, which do not say what is pending: ask again in a minute", share.Of.ID)
 	}
 	return pending, err

@@ -58,7 +58,7 @@ const leaseExpiration = 60 * time.Second
 func (s survey) report(o origin, now time.Time) Processor {
 	r := Processor{
 		Prefix: o.Prefix, Head: o.head(), Monitored: o.monitored(),
-		Formats: append([]changefeed.Format{}, o.Formats...), Modes: []string{},
+		Formats: []changefeed.Format{}, Modes: []string{},
 		Partitions: len(o.Leases), Owners: []Owner{}, Unreadable: []Unreadable{},
 	}
 	if name, host, ok := changefeed.SplitHead(r.Head, s.connection.Host); ok {
@@ -66,13 +66,6 @@ func (s survey) report(o origin, now time.Time) Processor {
 	}
 	if o.container != (cosmos.Container{}) {
 		r.DatabaseID, r.ContainerID = &o.container.Database, &o.container.ID
-	}
-	for _, m := range o.Modes {
-		name := "incremental"
-		if m == changefeed.FullFidelity {
-			name = "all versions and deletes"
-		}
-		r.Modes = append(r.Modes, name)
 	}
 	r.sumUp(o.Leases, now)
 	if o.err != nil {
@@ -83,14 +76,18 @@ func (s survey) report(o origin, now time.Time) Processor {
 	return r
 }
 
-// sumUp adds the owners, by name, the renewals, and what cannot be read.
+// modeNames are the names of the modes in a Report.
+var modeNames = map[changefeed.Mode]string{changefeed.Incremental: "incremental", changefeed.FullFidelity: "all versions and deletes"}
+
+// sumUp adds the formats and modes, the owners, by name, the renewals, and what cannot be read.
 func (p *Processor) sumUp(leases []changefeed.LeaseDocument, now time.Time) {
-	owners := make(map[string]Owner)
+	owners, formats, modes := make(map[string]Owner), make(map[changefeed.Format]bool), make(map[string]bool)
 	for _, l := range leases {
 		if l.Err != nil {
 			p.Unreadable = append(p.Unreadable, Unreadable{l.ID, l.Err.Error()})
 			continue
 		}
+		formats[l.Format], modes[modeNames[l.Mode]] = true, true
 		o := owners[l.Owner]
 		o.Name, o.Partitions, o.Live = l.Owner, o.Partitions+1, o.Live || now.Sub(l.Time) <= leaseExpiration
 		if !l.Time.IsZero() {
@@ -101,6 +98,9 @@ func (p *Processor) sumUp(leases []changefeed.LeaseDocument, now time.Time) {
 		}
 		owners[l.Owner] = o
 	}
+	p.Formats, p.Modes = slices.AppendSeq(p.Formats, maps.Keys(formats)), slices.AppendSeq(p.Modes, maps.Keys(modes))
+	slices.Sort(p.Formats)
+	slices.Sort(p.Modes)
 	delete(owners, "") // nobody
 	for _, name := range slices.Sorted(maps.Keys(owners)) {
 		p.Owners = append(p.Owners, owners[name])

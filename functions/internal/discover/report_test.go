@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -20,7 +21,7 @@ func TestTheOwnersAndRenewalsOfAProcessorAreSummedUp(t *testing.T) {
 		return changefeed.LeaseDocument{Lease: l}
 	}
 	broken := lease("c", time.Second)
-	broken.Err = changefeed.ErrNotALease
+	broken.Err = errors.New("it has neither LeaseToken nor PartitionId")
 	var p Processor
 	p.sumUp([]changefeed.LeaseDocument{
 		lease("b", 2*time.Minute), lease("a", 30*time.Second), lease("b", 61*time.Second), lease("", 9*time.Minute), lease("", 0), lease("d", 0), broken,
@@ -42,5 +43,26 @@ func TestTheOwnersAndRenewalsOfAProcessorAreSummedUp(t *testing.T) {
 	}
 	if len(p.Unreadable) != 1 || p.Unreadable[0].Lease != "p..0" {
 		t.Errorf("unreadable: %+v", p.Unreadable)
+	}
+}
+
+func TestTheFormatsAndModesOfAProcessorAreThoseOfTheLeasesThatCanBeRead(t *testing.T) {
+	t.Parallel()
+	lease := func(token, fields string) changefeed.LeaseDocument {
+		l, err := changefeed.ParseLease([]byte(`{"id":"acct_q0oIAA==_q0oIALS6YvQ=..` + token + `","LeaseToken":"` + token + `",` + fields + `}`))
+		return changefeed.LeaseDocument{Lease: l, Err: err}
+	}
+	var p Processor
+	p.sumUp([]changefeed.LeaseDocument{
+		lease("0", `"Owner":"b"`),
+		lease("1", `"Mode":"Full-Fidelity Feed"`),
+		lease("4", `"ContinuationToken":7,"version":1,"feedRange":{}`),
+		lease("-FF", `"version":1`),
+	}, time.Now())
+	if want := []changefeed.Format{changefeed.FormatDotNetEPK, changefeed.FormatDotNetPK}; !slices.Equal(p.Formats, want) {
+		t.Errorf("formats %q, want %q", p.Formats, want)
+	}
+	if want := []string{"all versions and deletes", "incremental"}; !slices.Equal(p.Modes, want) {
+		t.Errorf("modes %q, want %q", p.Modes, want)
 	}
 }

@@ -359,7 +359,7 @@ var hostMutants = []mutant{
 	{"children of a split begin where the newest page ends", "changefeedprocessor/partition.go", "gone.Lease, gone.Continuation,", "gone.Lease, `\"999999\"`,"},
 	{"a page whose handler fails is checkpointed", "changefeedprocessor/handle.go", "\tif err := p.deliver(b, true); err != nil {\n", "\tif err := p.deliver(b, true); false {\n"},
 	{"a page is checkpointed before it is handled", "changefeedprocessor/handle.go", "\tif err := p.deliver(b, true); err != nil {\n", "\t_ = p.checkpoint(p.owning, b.number, b.continuation)\n\tif err := p.deliver(b, true); err != nil {\n"},
-	{"an EPK lease is read in all of its range", "changefeedprocessor/policy.go", "part != (changefeed.Range{}) {", "part != part {"},
+	{"an EPK lease is read in all of its range", "changefeed/position.go", "if p.Part != (Range{}) {", "if p.Part != p.Part {"},
 	{"a parent is deleted without its children", "changefeedprocessor/partition.go", "\tfor _, next := range wanted {\n", "\tfor _, next := range wanted[1:] {\n"},
 	{"a host that stops keeps its leases", "changefeedprocessor/partition.go", "released := p.change(p.owning, func(l *changefeed.Record) { p.leases.Own(l, \"\") })", "released := error(nil)"},
 }
