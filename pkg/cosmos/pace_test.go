@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
@@ -30,7 +31,7 @@ func TestACallThatWaitsForASlotGetsTheNextOne(t *testing.T) {
 		var reads sync.WaitGroup
 		for range 2 {
 			reads.Go(func() {
-				if _, _, err := a.FeedPage(t.Context(), orders, cosmos.Position{Range: "0"}); err != nil {
+				if _, _, err := a.FeedPage(t.Context(), orders, changefeed.Position{Range: "0"}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -55,7 +56,7 @@ func TestALookupWaitsForNoFeedRead(t *testing.T) {
 		var waited atomic.Int64
 		for range 100 {
 			reads.Go(func() {
-				_, used, _ := a.FeedPage(ctx, orders, cosmos.Position{Range: "0"})
+				_, used, _ := a.FeedPage(ctx, orders, changefeed.Position{Range: "0"})
 				waited.Add(int64(used.Delay))
 			})
 		}
