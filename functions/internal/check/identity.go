@@ -34,6 +34,10 @@ func (c *checker) signIn(s *section, access connect.Access, credential azcore.To
 	return who
 }
 
+// identityFix is what to do about an identity that gives no token.
+const identityFix = "give this process the identity: az login on your own machine, az functionapp identity assign or az containerapp identity assign in Azure, " +
+	"az identity federated-credential create for a pod, az ad app credential reset for a service principal"
+
 func (c *checker) identify(ctx context.Context, access connect.Access, credential azcore.TokenCredential, scope string) (who principal, f finding) {
 	if access.ByKey() {
 		return who, notTried("setting %s holds a key: no token is needed", access.Setting)
@@ -42,12 +46,12 @@ func (c *checker) identify(ctx context.Context, access connect.Access, credentia
 	if credential == nil {
 		var err error
 		if credential, err = c.connections.Credential(*access.Identity); err != nil {
-			return who, bad(identityFix(c.getenv, *access.Identity), "the %s cannot be used: its environment is not there", name)
+			return who, bad(identityFix, "the %s cannot be used: its environment is not there", name)
 		}
 	}
 	token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
 	if err != nil {
-		return who, bad(identityFix(c.getenv, *access.Identity), "the %s gives no token for %s%s", name, scope, tokenReason(ctx, err))
+		return who, bad(identityFix, "the %s gives no token for %s%s", name, scope, tokenReason(ctx, err))
 	}
 	who = principalOf(token.Token)
 	return who, good("%s, object id %s, client id %s", name, cmp.Or(who.object, "unknown"), cmp.Or(who.client, "unknown"))

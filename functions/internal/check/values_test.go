@@ -2,11 +2,9 @@ package check
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -61,36 +59,6 @@ func TestACredentialIsNamedAsItsOwnerKnowsIt(t *testing.T) {
 	}
 }
 
-func TestAnIdentityIsMendedWhereTheProgramRuns(t *testing.T) {
-	t.Parallel()
-	system := config.Identity{Credential: config.CredentialManagedIdentity}
-	assigned := config.Identity{Credential: config.CredentialManagedIdentity, ClientID: clientID}
-	for _, c := range []struct {
-		rule     string
-		environ  map[string]string
-		identity config.Identity
-		want     string
-	}{
-		{"a function app", map[string]string{"WEBSITE_SITE_NAME": "scaler"}, system, "az functionapp identity assign --resource-group RESOURCE_GROUP --name scaler"},
-		{"a function app that does not say its group", map[string]string{"WEBSITE_SITE_NAME": "scaler"}, assigned,
-			"az functionapp identity assign --resource-group RESOURCE_GROUP --name scaler --identities IDENTITY_RESOURCE_ID"},
-		{"a function app signs in with its own identity by default", map[string]string{"WEBSITE_SITE_NAME": "scaler"}, config.Identity{}, "az functionapp identity assign --resource-group RESOURCE_GROUP --name scaler"},
-		{"a container app", map[string]string{"CONTAINER_APP_NAME": "scaler"}, system, "az containerapp identity assign --resource-group RESOURCE_GROUP --name scaler --system-assigned"},
-		{"a container app with an identity of its user", map[string]string{"CONTAINER_APP_NAME": "scaler"}, assigned,
-			"az containerapp identity assign --resource-group RESOURCE_GROUP --name scaler --user-assigned IDENTITY_RESOURCE_ID"},
-		{"anywhere else", nil, system, "az functionapp identity assign --resource-group RESOURCE_GROUP --name FUNCTION_APP"},
-		{"a developer", nil, config.Identity{}, "az login"},
-		{"a service principal", nil, config.Identity{TenantID: "contoso", ClientID: clientID, Secret: config.NewSecret("s")}, "az ad app credential reset --id " + clientID + " --append"},
-		{"a developer in another tenant", nil, config.Identity{TenantID: clientID}, "az login --tenant " + clientID},
-		{"a pod", nil, config.Identity{Credential: config.CredentialWorkloadIdentity}, "az identity federated-credential create --resource-group RESOURCE_GROUP --name feedscale --identity-name IDENTITY " +
-			"--issuer OIDC_ISSUER --subject system:serviceaccount:NAMESPACE:SERVICE_ACCOUNT --audiences api://AzureADTokenExchange"},
-	} {
-		if got := identityFix(func(name string) string { return c.environ[name] }, c.identity); got != c.want {
-			t.Errorf("%s:\ngot  %s\nwant %s", c.rule, got, c.want)
-		}
-	}
-}
-
 func TestAFailureToSignInRepeatsNoAnswer(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
@@ -132,18 +100,6 @@ func TestClocksMayDifferByAMinute(t *testing.T) {
 	}
 }
 
-func TestAPrivateEndpointIsToldFromThePublicOne(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		"127.0.0.1": "loopback", "::1": "loopback", "10.1.2.3": "private", "::ffff:10.1.2.3": "private", "fd00::1": "private", "169.254.1.1": "private",
-		"13.64.0.1": "public", "2603:1030::1": "public",
-	} {
-		if got := scopeOf(netip.MustParseAddr(address)); got != want {
-			t.Errorf("%s: %s, want %s", address, got, want)
-		}
-	}
-}
-
 func TestAnEndpointHasThePortsAndTheNameOfItsService(t *testing.T) {
 	t.Parallel()
 	web := func(address string) serviceEndpoint { return httpEndpoint(address, "SETTING") }
@@ -171,26 +127,13 @@ func TestAnEndpointHasThePortsAndTheNameOfItsService(t *testing.T) {
 	}
 }
 
-func TestACertificateThatHasEndedIsRenewed(t *testing.T) {
-	t.Parallel()
-	e := serviceEndpoint{host: "cosmos.example", setting: "COSMOS"}
-	for reason, want := range map[x509.InvalidReason]string{
-		x509.Expired:             "renew the certificate of cosmos.example, or set this machine's clock",
-		x509.NotAuthorizedToSign: "set COSMOS to a host and port that speak TLS",
-	} {
-		if got := e.untrusted(x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: reason}); got.status != Fail || got.fix != want {
-			t.Errorf("got %+v, want %s", got, want)
-		}
-	}
-}
-
 func TestAnEndpointThatIsNotReachedIsFixedWhereTheServiceIs(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
 		"https://shop.documents.azure.com/": "start what is to listen at shop.documents.azure.com:443, open it in the firewalls and security groups between, or correct setting COSMOS",
 		"http://localhost:8081/":            "start what is to listen at localhost:8081, open it in the firewalls and security groups between, or correct setting COSMOS",
 	} {
-		if got := httpEndpoint(address, "COSMOS").unreached(t.Context(), errors.New("no route to host")); got.status != Fail || got.fix != want {
+		if got := httpEndpoint(address, "COSMOS").unreached(errors.New("no route to host")); got.status != Fail || got.fix != want {
 			t.Errorf("got  %+v\nwant %q", got, want)
 		}
 	}
