@@ -14,7 +14,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
-	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // principal is who an identity is, as its token says; "" = it does not say.
@@ -42,34 +41,18 @@ func (c *checker) identify(ctx context.Context, access connect.Access, credentia
 	if access.ByKey() {
 		return who, notTried("setting %s holds a key: no token is needed", access.Setting)
 	}
-	name := credentialName(*access.Identity)
 	if credential == nil {
 		var err error
 		if credential, err = c.connections.Credential(*access.Identity); err != nil {
-			return who, bad(identityFix, "the %s cannot be used: its environment is not there", name)
+			return who, bad(identityFix, "the identity of setting %s cannot be used: its environment is not there", access.Setting)
 		}
 	}
 	token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
 	if err != nil {
-		return who, bad(identityFix, "the %s gives no token for %s%s", name, scope, tokenReason(ctx, err))
+		return who, bad(identityFix, "the identity of setting %s gives no token for %s%s", access.Setting, scope, tokenReason(ctx, err))
 	}
 	who = principalOf(token.Token)
-	return who, good("%s, object id %s, client id %s", name, cmp.Or(who.object, "unknown"), cmp.Or(who.client, "unknown"))
-}
-
-func credentialName(i config.Identity) string {
-	switch {
-	case !i.Secret.IsZero():
-		return "service principal " + i.ClientID
-	case i.Credential == config.CredentialManagedIdentity && i.ClientID == "":
-		return "system-assigned managed identity"
-	case i.Credential == config.CredentialManagedIdentity:
-		return "managed identity " + i.ClientID
-	case i.Credential == config.CredentialWorkloadIdentity:
-		return "workload identity"
-	default:
-		return "identity of the environment"
-	}
+	return who, good("the identity of setting %s has object id %s, client id %s", access.Setting, cmp.Or(who.object, "unknown"), cmp.Or(who.client, "unknown"))
 }
 
 // tokenReason is what may be told of a failure: an error of azidentity repeats whole answers.

@@ -44,21 +44,6 @@ func TestATokenTellsWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestACredentialIsNamedAsItsOwnerKnowsIt(t *testing.T) {
-	t.Parallel()
-	for want, i := range map[string]config.Identity{
-		"system-assigned managed identity": {Credential: config.CredentialManagedIdentity},
-		"managed identity " + clientID:     {Credential: config.CredentialManagedIdentity, ClientID: clientID},
-		"service principal " + clientID:    {TenantID: "contoso", ClientID: clientID, Secret: config.NewSecret("s")},
-		"workload identity":                {Credential: config.CredentialWorkloadIdentity},
-		"identity of the environment":      {},
-	} {
-		if got := credentialName(i); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-}
-
 func TestAFailureToSignInRepeatsNoAnswer(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
