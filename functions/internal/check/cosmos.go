@@ -102,7 +102,7 @@ func refused(err error, who principal) finding {
 	if !ok {
 		return bad("", "%v", err)
 	}
-	fix := strings.ReplaceAll(r.Command, azurecli.Principal, cmp.Or(who.object, azurecli.Principal))
+	fix := strings.ReplaceAll(r.Command, azurecli.Principal, cmp.Or(string(who), azurecli.Principal))
 	if fix != "" {
 		fix += "   # "
 	}

@@ -16,11 +16,8 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/connect"
 )
 
-// principal is who an identity is, as its token says; "" = it does not say.
-type principal struct {
-	object string // what roles are assigned to
-	client string
-}
+// principal is the object id of an identity, to which roles are assigned; "" = its token does not say.
+type principal string
 
 // signIn adds whose the identity is that proves a connection, by a token for a scope. credential is the connection's
 // own; nil if it has none. The token is shown to nobody. What it says is known once the step was tried.
@@ -52,7 +49,7 @@ func (c *checker) identify(ctx context.Context, access connect.Access, credentia
 		return who, bad(identityFix, "the identity of setting %s gives no token for %s%s", access.Setting, scope, tokenReason(ctx, err))
 	}
 	who = principalOf(token.Token)
-	return who, good("the identity of setting %s has object id %s, client id %s", access.Setting, cmp.Or(who.object, "unknown"), cmp.Or(who.client, "unknown"))
+	return who, good("the identity of setting %s has the object id %s", access.Setting, cmp.Or(who, "unknown"))
 }
 
 // tokenReason is what may be told of a failure: an error of azidentity repeats whole answers.
@@ -69,28 +66,20 @@ func tokenReason(ctx context.Context, err error) string {
 	return ""
 }
 
-// principalOf reads the claims of a token, unchecked: the service checks them.
+var guid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// principalOf reads a token unchecked: the service checks it.
 func principalOf(token string) principal {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return principal{}
+		return ""
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	var claims struct {
-		Object      string `json:"oid"`
-		Application string `json:"appid"` // in tokens of version 1
-		Party       string `json:"azp"`   // in tokens of version 2
+		Object string `json:"oid"`
 	}
-	if err != nil || json.Unmarshal(payload, &claims) != nil {
-		return principal{}
-	}
-	return principal{guid(claims.Object), cmp.Or(guid(claims.Application), guid(claims.Party))}
-}
-
-// guid is a text if it is a GUID, and otherwise nothing.
-func guid(text string) string {
-	if !regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`).MatchString(text) {
+	if err != nil || json.Unmarshal(payload, &claims) != nil || !guid.MatchString(claims.Object) {
 		return ""
 	}
-	return text
+	return principal(claims.Object)
 }

@@ -26,7 +26,7 @@ func (c *checker) throughput() []*section {
 					return bad("", "%v", unusable)
 				}
 				there, err := way.ReadThroughput(ctx, container)
-				return holds(err, principal{}, fmt.Sprintf("the throughput can be read: %d RU/s", there.RUPerSecond))
+				return holds(err, "", fmt.Sprintf("the throughput can be read: %d RU/s", there.RUPerSecond))
 			})
 		}
 	}

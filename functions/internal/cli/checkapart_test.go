@@ -78,10 +78,10 @@ func TestAnIdentityIsNamedInWhatMendsIt(t *testing.T) {
 		shows  string  // in the line of the identity
 		want   *remedy // nil = all holds
 	}{
-		{"with the role", 200, claims, func(string) error { return nil }, "the identity of setting COSMOS has object id " + objectID + ", client id " + clientID, nil},
+		{"with the role", 200, claims, func(string) error { return nil }, "the identity of setting COSMOS has the object id " + objectID, nil},
 		{"without the role", 200, claims, func(string) error { return cosmosfake.ErrForbidden }, objectID, &remedy{"", "read metadata", "the identity is not permitted to read the account's metadata (403/5301)",
 			"az cosmosdb sql role assignment create --resource-group RESOURCE_GROUP --account-name ACCOUNT --scope / --principal-id " + objectID + " --role-definition-id 00000000-0000-0000-0000-000000000001"}},
-		{"whose token does not tell", 200, `{"oid":"$(reboot)"}`, func(string) error { return cosmosfake.ErrForbidden }, "object id unknown, client id unknown", &remedy{"", "read metadata", "not permitted",
+		{"whose token does not tell", 200, `{"oid":"$(reboot)"}`, func(string) error { return cosmosfake.ErrForbidden }, "object id unknown", &remedy{"", "read metadata", "not permitted",
 			"--principal-id OBJECT_ID "}},
 		{"without a token", 400, claims, func(string) error { return nil }, "gives no token for http://127.0.0.1/.default", &remedy{"", "identity", "the identity of setting COSMOS",
 			"az functionapp identity assign"}},
