@@ -72,12 +72,8 @@ func (r *reportOptions) run(ctx context.Context, names []string) error {
 	}
 	defer end()
 	all, err := program.Await(ctx, r.env, "the state", func(say func(string)) (shadow.Report, error) {
-		all, err := record.Report(ctx, names, r.env.Now().Add(-r.since), func(done, all int) {
-			if all == 0 {
-				say(fmt.Sprintf("the API (%d processors so far)", done))
-			} else {
-				say(fmt.Sprintf("the state (%d of %d processors)", done, all))
-			}
+		all, err := record.Report(ctx, names, r.env.Now().Add(-r.since), func(done int) {
+			say(fmt.Sprintf("the state (%d processors so far)", done))
 		})
 		if len(names) == 0 && len(all.Processors) > mostModelled {
 			return all, err

@@ -81,10 +81,7 @@ func (o *Overview) known(s *slot, found report.Lookup, now time.Time) report.Loo
 	case found.AttemptedAt.IsZero() && o.NeverPolled != "":
 		found.Problem = "it was never polled, since " + o.NeverPolled
 	}
-	found.Processor, found.Decision = s.Name, found.Standing()
-	if s.kind == processor {
-		found.Group = s.Group
-	}
+	found.Processor, found.Group, found.Decision = s.Name, s.Group, found.Standing()
 	return found
 }
 
