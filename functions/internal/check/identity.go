@@ -31,8 +31,8 @@ func (c *checker) signIn(s *section, access connect.Access, credential azcore.To
 }
 
 // identityFix is what to do about an identity that gives no token.
-const identityFix = "give this process the identity: az login on your own machine, az functionapp identity assign or az containerapp identity assign in Azure, " +
-	"az identity federated-credential create for a pod, az ad app credential reset for a service principal"
+const identityFix = "give this process the identity: az login on your own machine, az functionapp identity assign or " +
+	"az containerapp identity assign in Azure, az identity federated-credential create for a pod, az ad app credential reset for a service principal"
 
 func (c *checker) identify(ctx context.Context, access connect.Access, credential azcore.TokenCredential, scope string) (who principal, f finding) {
 	if access.ByKey() {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -95,7 +94,8 @@ func (e serviceEndpoint) resolve(ctx context.Context) finding {
 	}
 	addresses, err := net.DefaultResolver.LookupHost(ctx, e.host)
 	if err != nil {
-		return bad("correct the host in setting "+e.setting+", or link the private DNS zone of its private endpoint to this network", "the host %s cannot be found: %v", e.host, err)
+		return bad("correct the host in setting "+e.setting+", or link the private DNS zone of its private endpoint to this network",
+			"the host %s cannot be found: %v", e.host, err)
 	}
 	return good("%s", strings.Join(addresses, ", "))
 }
@@ -153,7 +153,8 @@ func isTLS(err error) bool {
 }
 
 func (e serviceEndpoint) unreached(err error) finding {
-	return bad(fmt.Sprintf("start what is to listen at %s, open it in the firewalls and security groups between, or correct setting %s", net.JoinHostPort(e.host, e.port), e.setting),
+	address := net.JoinHostPort(e.host, e.port)
+	return bad("start what is to listen at "+address+", open it in the firewalls and security groups between, or correct setting "+e.setting,
 		"%s cannot be reached at port %s: %v", e.host, e.port, reasonOf(err))
 }
 
