@@ -66,7 +66,7 @@ func (r *reportOptions) run(ctx context.Context, names []string) error {
 	if wrong != nil && r.ran == "own" {
 		return program.Usage(fmt.Errorf("--ran own needs the policies of the processors file: %w", wrong))
 	}
-	record, end, err := r.record(r.env, nil)
+	record, end, err := r.record(r.env, unlogged)
 	if err != nil {
 		return unreadable(err)
 	}

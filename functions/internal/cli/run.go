@@ -180,7 +180,7 @@ func (r *runner) changed(ctx context.Context, file string) *config.Config {
 
 // wires reports why a configuration cannot be run, though it has no mistake.
 func (r *runner) wires(c config.Config) error {
-	a, err := app.New(c, options(r.env, slog.New(slog.DiscardHandler), io.Discard), state.Empty{})
+	a, err := app.New(c, options(r.env, unlogged, io.Discard), state.Empty{})
 	if err == nil {
 		a.Close()
 	}
