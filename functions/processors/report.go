@@ -37,7 +37,7 @@ func (h *Handler) report(r *http.Request) (any, error) {
 	}
 	first := min(page*ReportPage, len(asked))
 	last := min(first+ReportPage, len(asked))
-	answer, err := h.Report(r.Context(), asked[first:last], since, func(int, int) {})
+	answer, err := h.Report(r.Context(), asked[first:last], since, func(int) {})
 	if last < len(asked) {
 		answer.NextPage = new(page + 1)
 	}

@@ -128,7 +128,7 @@ func BenchmarkReportOfAWeek(b *testing.B) {
 		base := before.HeapInuse // of what wrote the file, which is no part of the report
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(before.Sys-before.HeapReleased) + 96<<20))
 		most, stop := heap()
-		r, err := h.Report(b.Context(), h.Processors, noon.Add(-week*time.Hour), func(int, int) {})
+		r, err := h.Report(b.Context(), h.Processors, noon.Add(-week*time.Hour), func(int) {})
 		testworld.Must(b, err)
 		close(stop)
 		b.ReportMetric(float64(<-most-base)/(1<<20), "MiB")

@@ -120,13 +120,12 @@ func (f *finder) addIf(holds bool, code string, severity Severity, remedy, forma
 	}
 }
 
-// addFirst adds the first sentences of many about one partition each, and counts the others.
-func (f *finder) addFirst(code string, severity Severity, remedy string, sentences []string) {
-	for _, sentence := range sentences[:min(len(sentences), changefeed.Shown)] {
-		f.add(code, severity, remedy, "%s", sentence)
+// alike says that the same is true of other partitions; "" if there are none.
+func alike(others []changefeed.Partition) string {
+	if len(others) == 0 {
+		return ""
 	}
-	more := len(sentences) - changefeed.Shown
-	f.addIf(more > 0, code, severity, remedy, "the same is true of %s", Count(more, "more partition"))
+	return "; the same is true of " + changefeed.ListPartitions(others)
 }
 
 const (
@@ -205,14 +204,13 @@ func (f *finder) positions() {
 			"since half of the retention: check what limits them, maxReplicaCount or the number of partitions",
 			"changes of %s are about to be lost: the oldest is %s old%s", changefeed.ListPartitions(expiring.Partitions), Age(expiring.Age()), kept)
 	}
-	var ahead []string
-	for _, p := range with(f.Lag, changefeed.StatusAhead).Partitions {
-		ahead = append(ahead, fmt.Sprintf("partition %s stands at %d, and its feed has come to %d: "+
-			"the lease is from another account, region or container, and changes up to its position are skipped",
-			p.Lease, p.Ahead.Position, p.Ahead.Feed))
+	if ahead := with(f.Lag, changefeed.StatusAhead).Partitions; len(ahead) > 0 {
+		f.add("ahead", Critical, "ask who restored or copied the leases. Stop all hosts, delete the leases of these partitions "+
+			"with the .info marker, and start again with a start time before the last change that was processed",
+			"partition %s stands at %d, and its feed has come to %d: the lease is from another account, region or container, "+
+				"and changes up to its position are skipped%s",
+			ahead[0].Lease, ahead[0].Ahead.Position, ahead[0].Ahead.Feed, alike(ahead[1:]))
 	}
-	f.addFirst("ahead", Critical, "ask who restored or copied the leases. Stop all hosts, delete the leases of these partitions "+
-		"with the .info marker, and start again with a start time before the last change that was processed", ahead)
 }
 
 // stood finds partitions with one kind of stall: since when they have not moved, why, and what hosts
@@ -300,14 +298,13 @@ func (f *finder) decision() {
 	why := f.lasts()
 	f.addIf(why != "", "lagging", Warning, "check what limits it: maxReplicaCount, the number of partitions, the request units, the handler",
 		"%s: %s", backlog(f.Lag), why)
-	var rewound []string
-	for _, p := range f.Lag.Partitions {
-		if p.Rewound != nil {
-			rewound = append(rewound, fmt.Sprintf("partition %s went back from %d to %d, as was seen at %s: changes are delivered again",
-				p.Lease, p.Rewound.From, p.Rewound.To, clock(p.Rewound.Time, f.AttemptedAt)))
-		}
+	rewound := slices.DeleteFunc(slices.Clone(f.Lag.Partitions), func(p changefeed.Partition) bool { return p.Rewound == nil })
+	if len(rewound) > 0 {
+		back := rewound[0].Rewound
+		f.add("rewound", Warning, "ask who reset or restored the leases. Handlers see changes again, and have to tolerate that",
+			"partition %s went back from %d to %d, as was seen at %s: changes are delivered again%s",
+			rewound[0].Lease, back.From, back.To, clock(back.Time, f.AttemptedAt), alike(rewound[1:]))
 	}
-	f.addFirst("rewound", Warning, "ask who reset or restored the leases. Handlers see changes again, and have to tolerate that", rewound)
 	f.addIf(len(f.Lag.Leftover) > 0, "leftover", Info, "nothing: it is not counted. If it stays, delete it while no replica runs",
 		"other leases replaced %s, and nobody deleted what they replaced", changefeed.List("lease", f.Lag.Leftover))
 	told := "nothing was decided before, so HTTP answers 503"

@@ -27,7 +27,7 @@ type Record interface {
 	// List is of everything there is, or of what has one of some names. The error of another name is
 	// report.ErrUnknownName.
 	List(ctx context.Context, names []string) (report.List, error)
-	Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error)
+	Report(ctx context.Context, names []string, since time.Time, progress func(done int)) (shadow.Report, error)
 	History(ctx context.Context, name string, from, to time.Time) ([]state.Sample, error)
 }
 
@@ -40,7 +40,7 @@ func (a *App) List(ctx context.Context, names []string) (report.List, error) {
 }
 
 // Report is what ran since a time, as overview.Overview has it.
-func (a *App) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (shadow.Report, error) {
+func (a *App) Report(ctx context.Context, names []string, since time.Time, progress func(done int)) (shadow.Report, error) {
 	asked, err := a.shown.Members(names)
 	if err != nil {
 		return shadow.Report{}, err

@@ -4,8 +4,7 @@
 //
 // Start with [Run]. What is tried of a target is a section (report.go). network.go looks at names, ports and
 // certificates, identity.go at who signs in; cosmos.go, leases.go, throughput.go, state.go, events.go and signals.go
-// ask the services; target.go asks who else scales. remedy.go says what fixes the network and an identity; what
-// fixes a refusal, the refusal says itself.
+// ask the services; target.go asks who else scales. What fixes a refusal, the refusal says itself.
 //
 // The package is internal to the program: its API may change in any release.
 package check
@@ -23,11 +22,10 @@ import (
 	"github.com/feedscale/feedscale/pkg/report"
 )
 
-// Run tries a configuration until ctx ends: what was not tried by then is skipped. getenv looks up the
-// environment, which says where this process runs. An error is one of the configuration's connections.
-// kinds are those that look at what is scaled.
-func Run(ctx context.Context, c config.Config, getenv func(string) string, kinds actions.Kinds) (Report, error) {
-	checker := &checker{config: c, getenv: getenv, kinds: kinds, connections: connect.New(c.Settings)}
+// Run tries a configuration until ctx ends: what was not tried by then is skipped. An error is one of
+// the configuration's connections. kinds are those that look at what is scaled.
+func Run(ctx context.Context, c config.Config, kinds actions.Kinds) (Report, error) {
+	checker := &checker{config: c, kinds: kinds, connections: connect.New(c.Settings)}
 	for _, p := range c.Processors {
 		checker.processors = append(checker.processors, p.Name)
 		if err := checker.plan(p); err != nil {
@@ -49,7 +47,6 @@ func Misconfigured(mistakes error) (r Report) {
 // checker tries a configuration. What several processors share is tried once.
 type checker struct {
 	config      config.Config
-	getenv      func(string) string
 	kinds       actions.Kinds
 	connections *connect.Connections
 	accounts    section  // whose parts are the endpoints

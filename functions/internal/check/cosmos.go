@@ -1,13 +1,17 @@
 package check
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/cosmos"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
 // use is a container that is monitored, or in which leases are kept.
@@ -91,6 +95,19 @@ func holds(err error, who principal, what string) finding {
 		return refused(err, who)
 	}
 	return good("%s", what)
+}
+
+// refused says what is wrong, and how to fix it if a service refused. who asked is named in commands.
+func refused(err error, who principal) finding {
+	r, ok := errors.AsType[*refusal.Error](err)
+	if !ok {
+		return bad("", "%v", err)
+	}
+	fix := strings.ReplaceAll(r.Command, azurecli.Principal, cmp.Or(string(who), azurecli.Principal))
+	if fix != "" {
+		fix += "   # "
+	}
+	return bad(fix+r.Remedy, "%s", r.Detail())
 }
 
 // partitionKey reports whether the SDKs take a container for leases. .NET's allow /partitionKey too,

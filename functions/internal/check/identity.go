@@ -14,14 +14,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/feedscale/feedscale/functions/internal/connect"
-	"github.com/feedscale/feedscale/pkg/config"
 )
 
-// principal is who an identity is, as its token says; "" = it does not say.
-type principal struct {
-	object string // what roles are assigned to
-	client string
-}
+// principal is the object id of an identity, to which roles are assigned; "" = its token does not say.
+type principal string
 
 // signIn adds whose the identity is that proves a connection, by a token for a scope. credential is the connection's
 // own; nil if it has none. The token is shown to nobody. What it says is known once the step was tried.
@@ -34,38 +30,26 @@ func (c *checker) signIn(s *section, access connect.Access, credential azcore.To
 	return who
 }
 
+// identityFix is what to do about an identity that gives no token.
+const identityFix = "give this process the identity: az login on your own machine, az functionapp identity assign or " +
+	"az containerapp identity assign in Azure, az identity federated-credential create for a pod, az ad app credential reset for a service principal"
+
 func (c *checker) identify(ctx context.Context, access connect.Access, credential azcore.TokenCredential, scope string) (who principal, f finding) {
 	if access.ByKey() {
 		return who, notTried("setting %s holds a key: no token is needed", access.Setting)
 	}
-	name := credentialName(*access.Identity)
 	if credential == nil {
 		var err error
 		if credential, err = c.connections.Credential(*access.Identity); err != nil {
-			return who, bad(identityFix(c.getenv, *access.Identity), "the %s cannot be used: its environment is not there", name)
+			return who, bad(identityFix, "the identity of setting %s cannot be used: its environment is not there", access.Setting)
 		}
 	}
 	token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
 	if err != nil {
-		return who, bad(identityFix(c.getenv, *access.Identity), "the %s gives no token for %s%s", name, scope, tokenReason(ctx, err))
+		return who, bad(identityFix, "the identity of setting %s gives no token for %s%s", access.Setting, scope, tokenReason(ctx, err))
 	}
 	who = principalOf(token.Token)
-	return who, good("%s, object id %s, client id %s", name, cmp.Or(who.object, "unknown"), cmp.Or(who.client, "unknown"))
-}
-
-func credentialName(i config.Identity) string {
-	switch {
-	case !i.Secret.IsZero():
-		return "service principal " + i.ClientID
-	case i.Credential == config.CredentialManagedIdentity && i.ClientID == "":
-		return "system-assigned managed identity"
-	case i.Credential == config.CredentialManagedIdentity:
-		return "managed identity " + i.ClientID
-	case i.Credential == config.CredentialWorkloadIdentity:
-		return "workload identity"
-	default:
-		return "identity of the environment"
-	}
+	return who, good("the identity of setting %s has the object id %s", access.Setting, cmp.Or(who, "unknown"))
 }
 
 // tokenReason is what may be told of a failure: an error of azidentity repeats whole answers.
@@ -82,28 +66,20 @@ func tokenReason(ctx context.Context, err error) string {
 	return ""
 }
 
-// principalOf reads the claims of a token, unchecked: the service checks them.
+var guid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// principalOf reads a token unchecked: the service checks it.
 func principalOf(token string) principal {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return principal{}
+		return ""
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	var claims struct {
-		Object      string `json:"oid"`
-		Application string `json:"appid"` // in tokens of version 1
-		Party       string `json:"azp"`   // in tokens of version 2
+		Object string `json:"oid"`
 	}
-	if err != nil || json.Unmarshal(payload, &claims) != nil {
-		return principal{}
-	}
-	return principal{guid(claims.Object), cmp.Or(guid(claims.Application), guid(claims.Party))}
-}
-
-// guid is a text if it is a GUID, and otherwise nothing.
-func guid(text string) string {
-	if !regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`).MatchString(text) {
+	if err != nil || json.Unmarshal(payload, &claims) != nil || !guid.MatchString(claims.Object) {
 		return ""
 	}
-	return text
+	return principal(claims.Object)
 }

@@ -58,8 +58,11 @@ func leasesFinding(p config.Processor, lag changefeed.ProcessorLag) finding {
 	if len(found) > 0 && found[0].Severity == report.Critical {
 		return bad(found[0].Remedy, "%s", found[0].Sentence)
 	}
-	if f := suspicion(lag); f.status != "" {
-		return f
+	// Only several polls can tell it from a replica of the service that is late (docs/lag.md).
+	if i := slices.IndexFunc(lag.Partitions, func(p changefeed.Partition) bool { return p.Beyond() }); i >= 0 {
+		p := lag.Partitions[i]
+		return doubtful("run feedscale check again after a minute; if it still says so, feedscale explain ahead says what to do",
+			"partition %s stands at %d, and its feed has come to %d: the lease is from elsewhere, or a replica of the service is late", p.Lease, *p.CheckpointLSN, *p.SessionLSN)
 	}
 	if len(found) > 0 && found[0].Severity == report.Warning {
 		return doubtful(found[0].Remedy, "%s", found[0].Sentence)
@@ -71,15 +74,4 @@ func leasesFinding(p config.Processor, lag changefeed.ProcessorLag) finding {
 		}
 	}
 	return good("%s, %d owned", report.Count(len(lag.Partitions), "lease"), owned)
-}
-
-// suspicion is what only several polls can tell from something that passes (docs/lag.md). Its status
-// is "" if there is none.
-func suspicion(lag changefeed.ProcessorLag) finding {
-	if i := slices.IndexFunc(lag.Partitions, func(p changefeed.Partition) bool { return p.Beyond() }); i >= 0 {
-		p := lag.Partitions[i]
-		return doubtful("run feedscale check again after a minute; if it still says so, feedscale explain ahead says what to do",
-			"partition %s stands at %d, and its feed has come to %d: the lease is from elsewhere, or a replica of the service is late", p.Lease, *p.CheckpointLSN, *p.SessionLSN)
-	}
-	return finding{}
 }

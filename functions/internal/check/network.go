@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/bounded"
@@ -40,6 +36,18 @@ func httpEndpoint(address, setting string) serviceEndpoint {
 // usualPort is that of HTTPS and of HTTP.
 var usualPort = map[bool]string{true: "443", false: "80"}
 
+// name is the host, with the port if it is not the usual one.
+func (e serviceEndpoint) name() string {
+	usual := usualPort[e.tls]
+	if e.url == nil {
+		usual = amqpsPort
+	}
+	if e.port == usual {
+		return e.host
+	}
+	return net.JoinHostPort(e.host, e.port)
+}
+
 // reach adds whether the service can be found and reached, what certificate it shows, and whether its clock is that
 // of this machine.
 func (s *section) reach(e serviceEndpoint) {
@@ -55,7 +63,7 @@ func (s *section) reach(e serviceEndpoint) {
 			tlsError, err = err, nil
 		}
 		if err != nil {
-			return e.unreached(ctx, err)
+			return e.unreached(err)
 		}
 		return good("port %s answers", e.port)
 	})
@@ -84,19 +92,12 @@ func (e serviceEndpoint) resolve(ctx context.Context) finding {
 	if proxy := e.proxy(); proxy != "" {
 		return notTried("left to the proxy %s (HTTPS_PROXY, HTTP_PROXY)", proxy)
 	}
-	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", e.host)
+	addresses, err := net.DefaultResolver.LookupHost(ctx, e.host)
 	if err != nil {
-		reason := "the name does not exist"
-		if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) && !unknown.IsNotFound {
-			reason = "the name server does not answer: " + unknown.Err
-		}
-		return bad("correct the host in setting "+e.setting+", or link the private DNS zone of its private endpoint to this network", "the host %s cannot be found: %s", e.host, reason)
+		return bad("correct the host in setting "+e.setting+", or link the private DNS zone of its private endpoint to this network",
+			"the host %s cannot be found: %v", e.host, err)
 	}
-	texts := make([]string, len(addresses))
-	for i, a := range addresses {
-		texts[i] = fmt.Sprintf("%s (%s)", a.Unmap(), scopeOf(a))
-	}
-	return good("%s", strings.Join(texts, ", "))
+	return good("%s", strings.Join(addresses, ", "))
 }
 
 // proxy is the host of the proxy that requests go through, "" = none.
@@ -109,18 +110,6 @@ func (e serviceEndpoint) proxy() string {
 		return ""
 	}
 	return proxy.Host
-}
-
-// scopeOf tells a private endpoint from the public one.
-func scopeOf(a netip.Addr) string {
-	switch a = a.Unmap(); {
-	case a.IsLoopback():
-		return "loopback"
-	case a.IsPrivate(), a.IsLinkLocalUnicast():
-		return "private"
-	default:
-		return "public"
-	}
 }
 
 // connect connects as the clients do, and signs nothing. It returns what TLS shows, nil without TLS, and how far this
@@ -163,30 +152,15 @@ func isTLS(err error) bool {
 		errors.As(err, new(tls.RecordHeaderError)) || errors.As(err, new(tls.AlertError))
 }
 
-func (e serviceEndpoint) unreached(ctx context.Context, err error) finding {
+func (e serviceEndpoint) unreached(err error) finding {
 	address := net.JoinHostPort(e.host, e.port)
-	fix := fmt.Sprintf("start what is to listen at %s, open it in the firewalls and security groups between, or correct setting %s", address, e.setting)
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return bad(fix, "%s refuses the connection at port %s", e.host, e.port)
-	case ctx.Err() != nil:
-		return bad(fix, "%s does not answer at port %s in time", e.host, e.port)
-	}
-	return bad(fix, "%s cannot be reached at port %s: %v", e.host, e.port, reasonOf(err))
+	return bad("start what is to listen at "+address+", open it in the firewalls and security groups between, or correct setting "+e.setting,
+		"%s cannot be reached at port %s: %v", e.host, e.port, reasonOf(err))
 }
 
 func (e serviceEndpoint) untrusted(err error) finding {
-	fix := "set " + e.setting + " to a host and port that speak TLS"
-	var invalid x509.CertificateInvalidError
-	switch {
-	case errors.As(err, new(x509.UnknownAuthorityError)):
-		fix = "set SSL_CERT_FILE to a PEM file that holds the certificate of the authority"
-	case errors.As(err, new(x509.HostnameError)):
-		fix = "correct the host in setting " + e.setting
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		fix = "renew the certificate of " + e.host + ", or set this machine's clock"
-	}
-	return bad(fix, "%v", reasonOf(err))
+	return bad("correct the host and port in setting "+e.setting+", renew the certificate, or set SSL_CERT_FILE to a PEM file that holds that of its authority",
+		"%v", reasonOf(err))
 }
 
 // reasonOf is an error without the URL that net/http puts in front.

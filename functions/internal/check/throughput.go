@@ -26,24 +26,9 @@ func (c *checker) throughput() []*section {
 					return bad("", "%v", unusable)
 				}
 				there, err := way.ReadThroughput(ctx, container)
-				return holds(err, principal{}, provisioned(there))
+				return holds(err, "", fmt.Sprintf("the throughput can be read: %d RU/s", there.RUPerSecond))
 			})
 		}
 	}
 	return all.parts
-}
-
-// provisioned says what a container has.
-func provisioned(t cosmos.Throughput) string {
-	text := fmt.Sprintf("%d RU/s are provisioned", t.RUPerSecond)
-	if t.Autoscale {
-		text = fmt.Sprintf("autoscaled up to %d RU/s", t.RUPerSecond)
-	}
-	if t.Minimum > 0 {
-		text += fmt.Sprintf(", %d at least", t.Minimum)
-	}
-	if t.Pending {
-		text += "; a change is under way"
-	}
-	return text
 }

@@ -58,7 +58,7 @@ func runCheck(ctx context.Context, env program.Env, o checkOptions, kinds action
 	trying, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	found, err := program.Await(ctx, env, "the answers to the checks", func(func(string)) (check.Report, error) {
-		return misused(check.Run(trying, c, env.Getenv, kinds))
+		return misused(check.Run(trying, c, kinds))
 	})
 	if err != nil && ctx.Err() == nil {
 		return err

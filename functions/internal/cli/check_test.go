@@ -146,9 +146,9 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 		{"an account in Azure whose name does not resolve", set("COSMOS", "AccountEndpoint=https://feedscale-0.documents.azure.invalid/;AccountKey="+badKey+";"),
 			remedy{"feedscale-0.documents.azure.invalid", "dns", "cannot be found", "link the private DNS zone of its private endpoint to this network"}},
 		{"a closed port", set("COSMOS", "AccountEndpoint=http://127.0.0.1:1/;AccountKey="+badKey+";"),
-			remedy{"127.0.0.1:1", "connection", "refuses the connection at port 1", "start what is to listen at 127.0.0.1:1"}},
+			remedy{"127.0.0.1:1", "connection", "cannot be reached at port 1: ", "start what is to listen at 127.0.0.1:1"}},
 		{"no TLS where it is expected", replace("COSMOS", "http://", "https://"),
-			remedy{"", "tls", "HTTP response", "set COSMOS to a host and port that speak TLS"}},
+			remedy{"", "tls", "HTTP response", "correct the host and port in setting COSMOS"}},
 		{"a wrong key", replace("COSMOS", cosmosfake.WellKnownKey, badKey),
 			remedy{"", "read metadata", "the key in setting COSMOS is refused (401)", "az cosmosdb keys list --resource-group RESOURCE_GROUP --name ACCOUNT --type connection-strings   # put a valid key into setting COSMOS"}},
 		{"an account without keys", refuse(cosmosfake.ReadAccount, cosmosfake.Answer{Status: 403, Substatus: 5202}),
@@ -194,7 +194,7 @@ func TestWhatFailsIsSaidOnceWithWhatMendsIt(t *testing.T) {
 		{"network rules of Service Bus", bus(servicebusfake.OpPutToken, servicebusfake.Answer{Condition: "amqp:unauthorized-access", Status: 401, Description: "Ip has been prevented to connect to the endpoint."}),
 			remedy{"/" + testworld.Queue, "send", "network rules", "az servicebus namespace network-rule-set ip-rule add --resource-group RESOURCE_GROUP --namespace-name NAMESPACE --ip-rule ip-address=PUBLIC_IP action=Allow"}},
 		{"a namespace at a closed port", set("SERVICEBUS", "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey="+badKey+";UseDevelopmentEmulator=true"),
-			remedy{"127.0.0.1:1/" + testworld.Queue, "connection", "refuses the connection", "start what is to listen"}},
+			remedy{"127.0.0.1:1/" + testworld.Queue, "connection", "connection refused", "start what is to listen"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()

@@ -78,20 +78,19 @@ func TestAnIdentityIsNamedInWhatMendsIt(t *testing.T) {
 		shows  string  // in the line of the identity
 		want   *remedy // nil = all holds
 	}{
-		{"with the role", 200, claims, func(string) error { return nil }, "system-assigned managed identity, object id " + objectID + ", client id " + clientID, nil},
+		{"with the role", 200, claims, func(string) error { return nil }, "the identity of setting COSMOS has the object id " + objectID, nil},
 		{"without the role", 200, claims, func(string) error { return cosmosfake.ErrForbidden }, objectID, &remedy{"", "read metadata", "the identity is not permitted to read the account's metadata (403/5301)",
 			"az cosmosdb sql role assignment create --resource-group RESOURCE_GROUP --account-name ACCOUNT --scope / --principal-id " + objectID + " --role-definition-id 00000000-0000-0000-0000-000000000001"}},
-		{"whose token does not tell", 200, `{"oid":"$(reboot)"}`, func(string) error { return cosmosfake.ErrForbidden }, "object id unknown, client id unknown", &remedy{"", "read metadata", "not permitted",
+		{"whose token does not tell", 200, `{"oid":"$(reboot)"}`, func(string) error { return cosmosfake.ErrForbidden }, "object id unknown", &remedy{"", "read metadata", "not permitted",
 			"--principal-id OBJECT_ID "}},
-		{"without a token", 400, claims, func(string) error { return nil }, "gives no token for http://127.0.0.1/.default", &remedy{"", "identity", "system-assigned managed identity",
-			"az functionapp identity assign --resource-group RESOURCE_GROUP --name scaler"}},
+		{"without a token", 400, claims, func(string) error { return nil }, "gives no token for http://127.0.0.1/.default", &remedy{"", "identity", "the identity of setting COSMOS",
+			"az functionapp identity assign"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			w, p := checking(t, cosmosfake.Options{Token: c.token})
 			delete(p.settings, "COSMOS")
 			p.settings["COSMOS__accountEndpoint"], p.settings["COSMOS__credential"] = w.Account.Endpoint(), "managedidentity"
-			p.settings["WEBSITE_SITE_NAME"], p.settings["WEBSITE_RESOURCE_GROUP"] = "scaler", "prod"
 			startIdentity(t, c.status, c.claims).proves(p.settings)
 			got, r := p.checkApart(t)
 			if c.want != nil {
@@ -174,7 +173,7 @@ func TestACertificateThatIsNotTrustedIsTold(t *testing.T) {
 		want       remedy
 	}{
 		{"an authority that is not known", "127.0.0.1", false, remedy{"/feedscale", "tls", "unknown authority", "set SSL_CERT_FILE"}},
-		{"a name that is not in it", "localhost", true, remedy{"/feedscale", "tls", "localhost", "correct the host in setting TABLES"}},
+		{"a name that is not in it", "localhost", true, remedy{"/feedscale", "tls", "localhost", "correct the host and port in setting TABLES"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()

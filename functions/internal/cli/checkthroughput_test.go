@@ -19,8 +19,8 @@ func TestCheckTriesThroughputWithoutWritingIt(t *testing.T) {
 		says                  string
 	}{
 		{"off says nothing", "off", "views", nil, ""},
-		{"recommend reads", "recommend", "views", []string{"ok read throughput"}, "700 RU/s are provisioned, 400 at least"},
-		{"apply reads", "apply", "views", []string{"ok read throughput"}, "700 RU/s are provisioned, 400 at least"},
+		{"recommend reads", "recommend", "views", []string{"ok read throughput"}, "the throughput can be read: 700 RU/s"},
+		{"apply reads", "apply", "views", []string{"ok read throughput"}, "the throughput can be read: 700 RU/s"},
 		{"a container without any", "apply", "orders", []string{"fail read throughput"}, "has no throughput"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

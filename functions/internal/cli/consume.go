@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -76,9 +74,6 @@ func Consume(kinds actions.Kinds) program.Command {
 			err = consumer.Run(ctx, acting.Handle)
 			if ctx.Err() != nil {
 				o.Log.Info("consuming ends", "cause", context.Cause(ctx).Error())
-			}
-			if refusal, ok := errors.AsType[*servicebus.Refusal](err); ok && refusal.Kind == servicebus.WrongEntity {
-				return fmt.Errorf("%w (FEEDSCALE_EVENTS=servicebus:%s/%s/Subscriptions/SUBSCRIPTION)", err, settings.Events.ServiceBus.Setting, settings.Events.Queue)
 			}
 			return err
 		})

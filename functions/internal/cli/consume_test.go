@@ -105,7 +105,7 @@ func TestConsumeEndsAtATopicAndSaysHowASubscriptionIsWritten(t *testing.T) {
 	bus, settings := startQueue(t)
 	testworld.Must(t, bus.CreateTopic(servicebusfake.TopicSpec{Name: "decisions"}))
 	settings["FEEDSCALE_EVENTS"] = "servicebus:SERVICEBUS/decisions"
-	const says = "FEEDSCALE_EVENTS=servicebus:SERVICEBUS/decisions/Subscriptions/SUBSCRIPTION"
+	const says = "consume one of its subscriptions: decisions/Subscriptions/SUBSCRIPTION"
 	for _, args := range [][]string{{"consume"}, {"consume", "--sessions"}} {
 		if r := (feedscale{settings: settings}).run(t, args...); r.Status != 1 || !strings.Contains(r.Stderr, "if it is a topic") || !strings.Contains(r.Stderr, says) {
 			t.Errorf("%v: status %d: %s", args, r.Status, r.Stderr)

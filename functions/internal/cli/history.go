@@ -82,7 +82,7 @@ func timeFlag(f *program.Flags, env program.Env, at *time.Time, name, usage stri
 // is nothing.
 func recorded(ctx context.Context, env program.Env, s *source, name string, from, to time.Time) ([]state.Sample, error) {
 	samples, err := program.Await(ctx, env, "the state", func(func(string)) ([]state.Sample, error) {
-		_, store, err := s.store(env)
+		store, err := s.store(env)
 		if err != nil {
 			return nil, err
 		}

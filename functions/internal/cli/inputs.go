@@ -115,6 +115,9 @@ func readSettings(env program.Env) (config.Settings, error) {
 	return misused(config.ReadSettings(env.Environ))
 }
 
+// unlogged is the log of an app whose result says what is wrong.
+var unlogged = slog.New(slog.DiscardHandler)
+
 // options are those of an app in this process.
 func options(env program.Env, log *slog.Logger, events io.Writer) app.Options {
 	return app.Options{Log: log, EventLines: events, Version: env.Version, Now: env.Now}
@@ -148,20 +151,19 @@ func (s *source) address(settings config.Settings) string {
 }
 
 // store opens what a command reads.
-func (s *source) store(env program.Env) (config.Settings, state.Store, error) {
+func (s *source) store(env program.Env) (state.Store, error) {
 	settings, err := readSettings(env)
 	if err != nil {
-		return settings, nil, err
+		return nil, err
 	}
 	if address := s.address(settings); address != "" {
 		api, err := connect.NewAPI(address, settings.APIKey.Reveal())
 		if err != nil {
 			err = program.Usage(fmt.Errorf("--url, or FEEDSCALE_URL: %w", err))
 		}
-		return settings, api, err
+		return api, err
 	}
-	store, err := s.open(env, settings)
-	return settings, store, err
+	return s.open(env, settings)
 }
 
 // open opens the state to read it.
@@ -175,18 +177,11 @@ func (s *source) open(env program.Env, settings config.Settings) (state.Store, e
 	return store, err
 }
 
-// record opens what a command reads, until end. Without a log there is one only if FEEDSCALE_LOG_LEVEL asks for it:
-// the result says what is wrong.
+// record opens what a command reads, until end.
 func (s *source) record(env program.Env, log *slog.Logger) (record app.Record, end func(), err error) {
-	settings, store, err := s.store(env)
+	store, err := s.store(env)
 	if err != nil {
 		return nil, nil, err
-	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-		if env.Getenv("FEEDSCALE_LOG_LEVEL") != "" {
-			log = program.NewLog(env.Stderr, settings.LogLevel)
-		}
 	}
 	if api, asked := store.(*connect.API); asked { // which knows its processors
 		return api, func() { api.Close() }, nil

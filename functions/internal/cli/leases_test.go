@@ -185,7 +185,7 @@ func TestWhatCannotBeReadOfALeaseContainerIsNamed(t *testing.T) {
 		{"names that can be parted in several ways, behind a host that is not known", func(w *leaseWorld) {
 			w.put(leasefake.Processor{Host: "a_b", Database: "c", Container: "d"}.JavaPK("0", renewed(0)))
 		}, list, 0, `write an entry with the names that a_b_c_d stands for`, ""},
-		{"a head that ends with no host", func(w *leaseWorld) { w.put(w.LeasesOf("", "日本", "orders").DotNetPKOld("0", renewed(0))) }, list, 0, `which ends with no host: write an entry with the processorName and the accountHost`, ""},
+		{"a head that is no host", func(w *leaseWorld) { w.put(w.LeasesOf("", "日本", "orders").DotNetPKOld("0", renewed(0))) }, list, 0, `the processors file does not take these leases: accountHost: `, ""},
 		{"ids of no known form", func(w *leaseWorld) { w.put(map[string]any{"id": "p..0", "LeaseToken": "0"}) }, list, 0, `# p: the ids are none that an SDK is known to write`, ""},
 		{"a lease container that is empty", func(*leaseWorld) {}, list, 0, `0 leases`, ""},
 		{"a lease container that does not exist", func(*leaseWorld) {}, append(list, "--container", "nowhere"), 1, "", `shop/nowhere does not exist in account localhost: correct --database and --container`},

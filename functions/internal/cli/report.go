@@ -66,18 +66,14 @@ func (r *reportOptions) run(ctx context.Context, names []string) error {
 	if wrong != nil && r.ran == "own" {
 		return program.Usage(fmt.Errorf("--ran own needs the policies of the processors file: %w", wrong))
 	}
-	record, end, err := r.record(r.env, nil)
+	record, end, err := r.record(r.env, unlogged)
 	if err != nil {
 		return unreadable(err)
 	}
 	defer end()
 	all, err := program.Await(ctx, r.env, "the state", func(say func(string)) (shadow.Report, error) {
-		all, err := record.Report(ctx, names, r.env.Now().Add(-r.since), func(done, all int) {
-			if all == 0 {
-				say(fmt.Sprintf("the API (%d processors so far)", done))
-			} else {
-				say(fmt.Sprintf("the state (%d of %d processors)", done, all))
-			}
+		all, err := record.Report(ctx, names, r.env.Now().Add(-r.since), func(done int) {
+			say(fmt.Sprintf("the state (%d processors so far)", done))
 		})
 		if len(names) == 0 && len(all.Processors) > mostModelled {
 			return all, err

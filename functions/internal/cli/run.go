@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -72,21 +72,14 @@ func (r *runner) run(ctx context.Context) error {
 		signal.Notify(r.hangup, syscall.SIGHUP)
 		defer signal.Stop(r.hangup)
 	}
-	r.seen = look(c.Source)   // FEEDSCALE_PROCESSORS is no file, and never changes
-	var before *config.Config // one that worked, while c was not tried yet
+	r.seen = look(c.Source) // FEEDSCALE_PROCESSORS is no file, and never changes
 	for {
 		next, err := r.serve(ctx, &c)
-		failure, _ := errors.AsType[program.Failure](err)
-		switch {
-		case before != nil && failure.Status == program.StatusUsage:
-			r.log.Error("the processors file cannot be run: what was read before goes on", "source", c.Source, "error", failure.Error())
-			c, before = *before, nil
-		case err != nil || next == nil || ctx.Err() != nil:
+		if err != nil || next == nil || ctx.Err() != nil {
 			return err
-		default:
-			next.Settings = c.Settings
-			c, before = *next, new(c)
 		}
+		next.Settings = c.Settings
+		c = *next
 	}
 }
 
@@ -175,11 +168,23 @@ func (r *runner) changed(ctx context.Context, file string) *config.Config {
 		r.seen = now
 		c, err := readConfig(r.env, r.file)
 		if err == nil {
+			err = r.wires(c)
+		}
+		if err == nil {
 			r.log.Info("the processors file is read again", "source", file, "processors", len(c.Processors))
 			return &c
 		}
 		r.log.Error("the processors file has mistakes: what was read before goes on", "source", file, "mistakes", strings.Split(err.Error(), "\n"))
 	}
+}
+
+// wires reports why a configuration cannot be run, though it has no mistake.
+func (r *runner) wires(c config.Config) error {
+	a, err := app.New(c, options(r.env, unlogged, io.Discard), state.Empty{})
+	if err == nil {
+		a.Close()
+	}
+	return err
 }
 
 // look is a text that changes with a file; "" if there is none.

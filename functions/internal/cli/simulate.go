@@ -193,12 +193,8 @@ func (s *simulation) choose() {
 	if s.compare {
 		s.scalers = all
 	} else if s.policy != "" {
-		var names []string
-		for _, scaler := range all {
-			names = append(names, scaler.Name())
-		}
-		at := slices.Index(names, s.policy)
-		s.flags.Mistake(at < 0, "--policy is %q; allowed are %s, and the names in --policies", s.policy, strings.Join(names, ", "))
+		at := slices.IndexFunc(all, func(p simulate.Scaler) bool { return p.Name() == s.policy })
+		s.flags.Mistake(at < 0, "--policy is %q; allowed are default, keda, and the names in --policies", s.policy)
 		s.scalers = all[max(0, at):][:1]
 	}
 }

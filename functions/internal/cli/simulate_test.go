@@ -209,7 +209,7 @@ func TestSimulateListsEveryMistakeAtOnce(t *testing.T) {
 			"--poll-delay is removed", "--batch is removed", "--batch-time is removed", "--ru-per-change is removed", "--ru-limit is removed",
 			"--lag-objective is removed: the objectives are a lag of 1000 and an age of 60s", "--age-objective is removed",
 		}},
-		{"a name of a policy that its file has not", []string{"--policies", policies, "--policy", "brisk"}, []string{`--policy is "brisk"; allowed are default, keda, catch-up, fresh`}},
+		{"a name of a policy that its file has not", []string{"--policies", policies, "--policy", "brisk"}, []string{`--policy is "brisk"; allowed are default, keda, and the names in --policies`}},
 		{"two ways to choose policies", []string{"--policy", "keda", "--compare"}, []string{"--policy and --compare are given; allowed is one of them"}},
 		{"policies, each at its place", []string{"--policies", "testdata/simulate/mistaken.yaml"}, []string{
 			`mistaken.yaml:2: policies[0] (keda).name: "keda" is built in; allowed is another name`,

@@ -53,7 +53,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 	look := func(func(string)) (report.List, error) {
 		record := kept
 		if record == nil {
-			opened, end, err := o.record(o.env, nil)
+			opened, end, err := o.record(o.env, unlogged)
 			if err != nil {
 				return report.List{}, err
 			}

@@ -128,9 +128,8 @@ func (a *API) History(ctx context.Context, name string, from, to time.Time) ([]s
 	return samples, nil
 }
 
-// Report asks for what ran since a time, a page at a time. progress is told of how many processors were
-// read; how many there are the API does not say, which is 0.
-func (a *API) Report(ctx context.Context, names []string, since time.Time, progress func(done, all int)) (all shadow.Report, err error) {
+// Report asks for what ran since a time, a page at a time. progress is told how many processors were read.
+func (a *API) Report(ctx context.Context, names []string, since time.Time, progress func(done int)) (all shadow.Report, err error) {
 	query := url.Values{"name": names, "since": {since.Format(time.RFC3339Nano)}}
 	for {
 		var page shadow.Report
@@ -148,7 +147,7 @@ func (a *API) Report(ctx context.Context, names []string, since time.Time, progr
 			return all, fmt.Errorf("%s answers the same page again", a.base)
 		}
 		query.Set("page", fmt.Sprint(*all.NextPage))
-		progress(len(all.Processors), 0)
+		progress(len(all.Processors))
 	}
 }
 

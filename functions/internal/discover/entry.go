@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -73,11 +72,8 @@ func (s survey) propose(r *Processor, o origin) {
 		if e.AccountHost == host || e.AccountHost == strings.ToLower(host) {
 			e.AccountHost = "" // feedscale looks for these two
 		}
-	default:
-		if e.ProcessorName, e.AccountHost = splitAnywhere(r.Head); e.AccountHost == "" {
-			note("the ids begin with %q, which ends with no host: write an entry with the processorName and the accountHost that they join", r.Head)
-			return
-		}
+	default: // leases are looked up by both joined
+		e.AccountHost = r.Head
 		note("the ids join processor name and host: %s. These lines find the leases as they are; to show the name, move it from accountHost to processorName.", r.Head)
 		if !o.byRID { // another account may have a container of these names
 			*r.Note += fmt.Sprintf(" If that host is not one of account %s, connection has to be the setting of its own, and leaseConnection: %s.", host, s.connection.Setting)
@@ -90,19 +86,6 @@ func (s survey) propose(r *Processor, o origin) {
 		e.LeaseContainerID = s.container.ID
 	}
 	r.Entry = &e
-}
-
-// hostAtEnd matches the longest host that a text ends with, after anything.
-var hostAtEnd = regexp.MustCompile(`(?s)^(.*?)([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)$`)
-
-// splitAnywhere splits a head with an unknown host into two parts that the processors file allows.
-// Where it splits does not matter, since leases are looked up by both joined. The host is "" if the
-// head ends with none.
-func splitAnywhere(head string) (processorName, host string) {
-	if parts := hostAtEnd.FindStringSubmatch(head); parts != nil {
-		return parts[1], parts[2]
-	}
-	return head, ""
 }
 
 // suggest names the entries. It drops those that the configuration refuses, those that cannot be

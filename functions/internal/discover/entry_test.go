@@ -34,21 +34,3 @@ func TestAnEntryIsNamedAfterWhatItScalesAndNeverAsAnother(t *testing.T) {
 		}
 	}
 }
-
-func TestAHeadIsPartedWhereNoHostCanGoOn(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ rule, head, name, host string }{
-		{"a host alone", "shop.documents.azure.com", "", "shop.documents.azure.com"},
-		{"a host may have a hyphen or an underscore", "my_app-1.internal", "", "my_app-1.internal"},
-		{"a name ends with what no host has", "my app shop.documents.azure.com", "my app ", "shop.documents.azure.com"},
-		{"in any alphabet", "日本shop.documents.azure.com", "日本", "shop.documents.azure.com"},
-		{"a host begins with a letter or a digit", "$.shop.documents.azure.com", "$.", "shop.documents.azure.com"},
-		{"no host at the end", "日本", "日本", ""},
-		{"nothing that a host ends with", "shop.", "shop.", ""},
-		{"nothing at all", "", "", ""},
-	} {
-		if name, host := splitAnywhere(c.head); name != c.name || host != c.host {
-			t.Errorf("%s: got %q and %q, want %q and %q", c.rule, name, host, c.name, c.host)
-		}
-	}
-}

@@ -41,9 +41,8 @@ func (s survey) look(ctx context.Context, taken map[string]bool, now func() time
 		return Report{}, err
 	}
 	report := Report{LeaseContainer: s.container.String(), Account: s.connection.Host, Processors: []Processor{}}
-	known := make(map[cosmos.Container]answer)
 	for _, f := range changefeed.Sorted(documents, now()).Inventory() {
-		report.Processors = append(report.Processors, s.report(s.origin(ctx, f, known, &usage), now()))
+		report.Processors = append(report.Processors, s.report(s.origin(ctx, f, &usage), now()))
 	}
 	s.suggest(report.Processors, taken)
 	report.RequestCharge, report.Requests = usage.Charge, usage.Requests

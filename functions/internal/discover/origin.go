@@ -34,15 +34,13 @@ func (o origin) head() string {
 
 // monitored is the monitored container by its names, or else as the ids have it.
 func (o origin) monitored() string {
-	switch head := o.head(); {
+	switch {
 	case o.container != cosmos.Container{}:
 		return o.container.String()
 	case len(o.readings) == 1:
 		return o.readings[0].Database + "/" + o.readings[0].Container
-	case head != "":
-		return strings.TrimPrefix(o.Prefix, head+"_")
 	default:
-		return o.Prefix
+		return strings.TrimPrefix(o.Prefix, o.head()+"_")
 	}
 }
 
@@ -50,15 +48,8 @@ func (o origin) monitored() string {
 // underscores are left to the user.
 const maxReadings = 16
 
-// answer is what the account says of a container.
-type answer struct {
-	container cosmos.Container // zero if there is none
-	err       error
-}
-
-// origin finds the origin of a processor's leases. known are earlier answers, by RIDs or names: many processors
-// share a container.
-func (s survey) origin(ctx context.Context, f changefeed.FoundProcessor, known map[cosmos.Container]answer, usage *cosmos.Usage) origin {
+// origin finds the origin of a processor's leases.
+func (s survey) origin(ctx context.Context, f changefeed.FoundProcessor, usage *cosmos.Usage) origin {
 	o := origin{FoundProcessor: f, readings: changefeed.ReadNames(f.Prefix, s.connection.Host)}
 	if r, ok := changefeed.ReadRIDs(f.Prefix); ok {
 		o.readings, o.byRID = []changefeed.PrefixReading{r}, true
@@ -68,18 +59,13 @@ func (s survey) origin(ctx context.Context, f changefeed.FoundProcessor, known m
 	}
 	var confirmed []changefeed.PrefixReading
 	for _, r := range o.readings {
-		c := cosmos.Container{Database: r.Database, ID: r.Container}
-		a, asked := known[c]
-		if !asked {
-			a = s.ask(ctx, c, o.byRID, usage)
-			known[c] = a
-		}
-		if a.err != nil {
-			o.err = fmt.Errorf("the monitored container could not be looked up: %w", a.err)
+		c, err := s.ask(ctx, r, o.byRID, usage)
+		switch {
+		case err == nil:
+			confirmed, o.container = append(confirmed, r), c
+		case !errors.Is(err, cosmos.ErrMissing):
+			o.err = fmt.Errorf("the monitored container could not be looked up: %w", err)
 			return o
-		}
-		if a.container != (cosmos.Container{}) {
-			confirmed, o.container = append(confirmed, r), a.container
 		}
 	}
 	if len(confirmed) > 0 {
@@ -91,18 +77,16 @@ func (s survey) origin(ctx context.Context, f changefeed.FoundProcessor, known m
 	return o
 }
 
-// ask asks the account for the container with two RIDs, or whether one with two names exists.
-func (s survey) ask(ctx context.Context, c cosmos.Container, byRID bool, usage *cosmos.Usage) answer {
+// ask asks the account for the container of a reading. The error of one that it does not have is
+// cosmos.ErrMissing.
+func (s survey) ask(ctx context.Context, r changefeed.PrefixReading, byRID bool, usage *cosmos.Usage) (c cosmos.Container, err error) {
 	var spent cosmos.Usage
-	var err error
 	if byRID {
-		c, spent, err = s.account.NamesOf(ctx, c.Database, c.ID)
+		c, spent, err = s.account.NamesOf(ctx, r.Database, r.Container)
 	} else {
+		c = cosmos.Container{Database: r.Database, ID: r.Container}
 		_, spent, err = s.account.Describe(ctx, c)
 	}
 	usage.Add(spent)
-	if errors.Is(err, cosmos.ErrMissing) {
-		return answer{}
-	}
-	return answer{c, err}
+	return c, err
 }

@@ -69,16 +69,15 @@ func (a *apps) processor(t functionTrigger, folder string) *entry {
 	e := &entry{
 		Connection: a.connection(t.Get("connection"), folder),
 		DatabaseID: text("databaseName"), ContainerID: text("containerName"),
+		LeaseDatabaseID: text("leaseDatabaseName"), LeaseContainerID: text("leaseContainerName"),
 		ProcessorName: text("leaseContainerPrefix"), // TryCreateAsync of the extension: the prefix is the processor's name
 		StartFrom:     text("startFromTime"),
 		Threshold:     number(t.Get("maxItemsPerInvocation")), // the target of its CosmosDBTargetScaler
 		Paused:        isTrue(t.disabled),
 	}
-	lease := e.Connection
 	if v := t.Get("leaseConnection"); v.Text() != "" {
-		lease = a.connection(v, folder)
+		e.LeaseConnection = a.connection(v, folder)
 	}
-	e.leasesIn(lease, cmp.Or(text("leaseDatabaseName"), e.DatabaseID), cmp.Or(text("leaseContainerName"), "leases"))
 	if e.StartFrom == "" && isTrue(t.Get("startFromBeginning")) {
 		e.StartFrom = "beginning"
 	}

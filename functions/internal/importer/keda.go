@@ -146,9 +146,9 @@ func (k *keda) processor(e *entry, t trigger) {
 			"changeFeedLagThreshold", "activationChangeFeedLagThreshold", "maxActiveLeasesPerReplica", "enableHighAvailability"})...)
 	k.rest(t.Fields, "nothing is written for it", "type", "name", "metadata", "authenticationRef")
 	e.Connection = k.connection(t, "connection", "endpoint", "cosmosDBKey")
+	e.LeaseConnection = k.connection(t, "leaseConnection", "leaseEndpoint", "leaseCosmosDBKey")
 	e.DatabaseID, e.ContainerID, e.ProcessorName = line(m.Get("databaseId")), line(m.Get("containerId")), line(m.Get("processorName"))
-	e.leasesIn(cmp.Or(k.connection(t, "leaseConnection", "leaseEndpoint", "leaseCosmosDBKey"), e.Connection),
-		cmp.Or(line(m.Get("leaseDatabaseId")), e.DatabaseID), cmp.Or(line(m.Get("leaseContainerId")), "leases"))
+	e.LeaseDatabaseID, e.LeaseContainerID = line(m.Get("leaseDatabaseId")), line(m.Get("leaseContainerId"))
 	if e.ProcessorName == "" {
 		k.remark(m.Get("processorName"), "is missing, and KEDA counts nothing without it; the entry is for leases without a processor name, as Functions triggers write them")
 	}

@@ -53,19 +53,6 @@ type entry struct {
 	Paused           bool              `yaml:",omitempty"`
 }
 
-// leasesIn sets the lease container, without what is so by default.
-func (e *entry) leasesIn(connection, database, container string) {
-	if connection != e.Connection {
-		e.LeaseConnection = connection
-	}
-	if database != e.DatabaseID {
-		e.LeaseDatabaseID = database
-	}
-	if container != "leases" {
-		e.LeaseContainerID = container
-	}
-}
-
 // line is the first line of a text: a field is a line of the file.
 func line(v *yamltree.Node) string {
 	first, _, _ := strings.Cut(v.Text(), "\n")

@@ -21,11 +21,7 @@ func (o *Overview) List(ctx context.Context, names []string, partitions bool) re
 	if len(names) > 0 {
 		asked = slices.DeleteFunc(slices.Clone(asked), func(s *slot) bool { return !slices.Contains(names, s.Name) })
 	}
-	entries := o.read(ctx, asked, now, partitions)
-	if len(names) == 0 {
-		o.say(entries)
-	}
-	return listOf(now, entries)
+	return listOf(now, o.read(ctx, asked, now, partitions))
 }
 
 // Summary is the list of the entries, without partitions.
@@ -85,10 +81,7 @@ func (o *Overview) known(s *slot, found report.Lookup, now time.Time) report.Loo
 	case found.AttemptedAt.IsZero() && o.NeverPolled != "":
 		found.Problem = "it was never polled, since " + o.NeverPolled
 	}
-	found.Processor, found.Decision = s.Name, found.Standing()
-	if s.kind == processor {
-		found.Group = s.Group
-	}
+	found.Processor, found.Group, found.Decision = s.Name, s.Group, found.Standing()
 	return found
 }
 

@@ -34,15 +34,15 @@ func (o *Overview) Members(names []string) (members []Subject, err error) {
 }
 
 // Report is what processors ran since a time. It reads some of them at once, so that their hours are not in
-// memory together. What cannot be read of one is its error, and keeps nothing of the others. progress is told of
-// how many processors were read, and of how many there are.
-func (o *Overview) Report(ctx context.Context, processors []Subject, since time.Time, progress func(done, all int)) (shadow.Report, error) {
+// memory together. What cannot be read of one is its error, and keeps nothing of the others. progress is told
+// how many processors were read.
+func (o *Overview) Report(ctx context.Context, processors []Subject, since time.Time, progress func(done int)) (shadow.Report, error) {
 	since, until := since.UTC().Truncate(time.Hour), o.Now().UTC()
 	c := shadow.NewCollector(since, until)
 	var hours [recordsAtOnce][]state.Summary
 	var errs [recordsAtOnce]error
 	for first := 0; first < len(processors) && ctx.Err() == nil; first += recordsAtOnce {
-		progress(first, len(processors))
+		progress(first)
 		some := processors[first:min(first+recordsAtOnce, len(processors))]
 		var loads sync.WaitGroup
 		for i, p := range some {
