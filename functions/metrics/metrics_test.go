@@ -35,11 +35,12 @@ import (
 
 var polledAt = time.Date(2026, 1, 2, 3, 4, 5, 500e6, time.UTC)
 
-// target is a Handler over a state file.
+// target is a Handler over a state file, and what it logged.
 type target struct {
 	*metrics.Handler
 	store *countingStore
 	mux   *http.ServeMux
+	log   *bytes.Buffer
 	clock *testworld.Clock
 }
 
@@ -78,8 +79,8 @@ func newTargetOf(t *testing.T, o *overview.Overview) *target {
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "state.db"))
 	testworld.Must(t, err)
 	t.Cleanup(func() { _ = store.Close() })
-	g := &target{store: &countingStore{Store: store}, mux: http.NewServeMux(), clock: testworld.NewClock(polledAt.Add(time.Minute))}
-	o.Store, o.Now, o.Log = g.store, g.clock.Now, slog.New(slog.DiscardHandler)
+	g := &target{store: &countingStore{Store: store}, mux: http.NewServeMux(), log: new(bytes.Buffer), clock: testworld.NewClock(polledAt.Add(time.Minute))}
+	o.Store, o.Now, o.Log = g.store, g.clock.Now, slog.New(slog.NewJSONHandler(g.log, nil))
 	g.Handler = metrics.New(o, "v1.2.3")
 	g.Register(g.mux)
 	return g
@@ -452,6 +453,9 @@ func TestAStoreThatCannotBeReadLeavesTheSeriesOfTheProcess(t *testing.T) {
 			}
 		}
 	}
+	if n := strings.Count(g.log.String(), "cannot be read"); n != 1 {
+		t.Errorf("it was logged %d times, want once:\n%s", n, g.log)
+	}
 }
 
 func TestOneStateThatCannotBeReadTakesNoOtherAlong(t *testing.T) {
@@ -467,6 +471,11 @@ func TestOneStateThatCannotBeReadTakesNoOtherAlong(t *testing.T) {
 	g.store.broken = ""
 	g.clock.Advance(time.Minute)
 	want(t, g.scrape(t), map[string]float64{`feedscale_state_readable`: 1, `feedscale_outbox_events{processor="audit"}`: 0})
+	for _, message := range []string{`"unread":1`, "not a whole record", "every processor again"} {
+		if !strings.Contains(g.log.String(), message) {
+			t.Errorf("%q was not logged:\n%s", message, g.log)
+		}
+	}
 }
 
 func TestOnlyGETIsAllowed(t *testing.T) {

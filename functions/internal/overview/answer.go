@@ -21,7 +21,11 @@ func (o *Overview) List(ctx context.Context, names []string, partitions bool) re
 	if len(names) > 0 {
 		asked = slices.DeleteFunc(slices.Clone(asked), func(s *slot) bool { return !slices.Contains(names, s.Name) })
 	}
-	return listOf(now, o.read(ctx, asked, now, partitions))
+	entries := o.read(ctx, asked, now, partitions)
+	if len(names) == 0 {
+		o.say(entries)
+	}
+	return listOf(now, entries)
 }
 
 // Summary is the list of the entries, without partitions.

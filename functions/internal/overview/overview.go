@@ -10,7 +10,9 @@ package overview
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -71,7 +73,8 @@ type Overview struct {
 	NeverPolled string // why nothing is ever polled; "" if nothing keeps it from that
 	Partitions  bool   // whether entries have the partitions, of which there may be many
 
-	reading sync.Mutex // held while rows are read, so that those who ask at once read once
+	reading sync.Mutex  // held while rows are read, so that those who ask at once read once
+	broken  atomic.Bool // the last look could not read every row
 
 	mu     sync.Mutex
 	slots  []*slot // as configured, the processors first; nil until somebody asks
@@ -102,6 +105,7 @@ func (o *Overview) Current() (entries []*Entry) {
 	for _, s := range o.slots {
 		entries = append(entries, s.entry)
 	}
+	o.say(entries)
 	return entries
 }
 
@@ -194,4 +198,16 @@ func (o *Overview) newEntry(s *slot, found report.Lookup, now time.Time, partiti
 		e.Processor.Partitions = []report.Partition{}
 	}
 	return e
+}
+
+// say logs once that rows cannot be read, with the error of the first, and once that all can be.
+func (o *Overview) say(entries []*Entry) {
+	unread := slices.DeleteFunc(slices.Clone(entries), func(e *Entry) bool { return e.Err == nil })
+	broken := len(unread) > 0
+	if was := o.broken.Swap(broken); broken && !was {
+		o.Log.Error("the list and the metrics lack processors whose state cannot be read",
+			"unread", len(unread), "of", len(entries), "error", unread[0].Err.Error())
+	} else if was && !broken {
+		o.Log.Info("the list and the metrics have every processor again")
+	}
 }

@@ -1,10 +1,12 @@
 package overview_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -47,6 +49,7 @@ type world struct {
 	commits *state.Commits // of this process
 	rows    *rows
 	clock   *testworld.Clock
+	log     *bytes.Buffer
 }
 
 func newWorld(t *testing.T, names ...string) world {
@@ -54,8 +57,8 @@ func newWorld(t *testing.T, names ...string) world {
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "feedscale.db"))
 	testworld.Must(t, err)
 	t.Cleanup(func() { testworld.Must(t, store.Close()) })
-	w := world{rows: &rows{Store: store}, clock: testworld.NewClock(noon)}
-	w.Overview = &overview.Overview{Store: w.rows, Now: w.clock.Now, Log: slog.New(slog.DiscardHandler)}
+	w := world{rows: &rows{Store: store}, clock: testworld.NewClock(noon), log: new(bytes.Buffer)}
+	w.Overview = &overview.Overview{Store: w.rows, Now: w.clock.Now, Log: slog.New(slog.NewJSONHandler(w.log, nil))}
 	for _, name := range names {
 		w.Processors = append(w.Processors, overview.Subject{Name: name, Next: func(_ state.State, t time.Time) time.Time { return t.Add(time.Minute) }})
 	}
@@ -164,7 +167,7 @@ func TestARowThatIsWrittenWhileAnotherIsReadIsShownAsItWas(t *testing.T) {
 	w.want(t, "the row of orders is read", 7, 1)
 }
 
-func TestARowThatCannotBeReadIsAnEntryWithItsError(t *testing.T) {
+func TestARowThatCannotBeReadIsAnEntryWithItsErrorAndIsToldOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "orders")
 	w.poll(t, w.rows.Store, "orders", 7, nil)
@@ -178,6 +181,11 @@ func TestARowThatCannotBeReadIsAnEntryWithItsError(t *testing.T) {
 	}
 	w.rows.broken.Store(false)
 	w.want(t, "the store answers again", 7, 1)
+	for _, message := range []string{"the table does not answer", "every processor again"} {
+		if n := strings.Count(w.log.String(), message); n != 1 {
+			t.Errorf("%q was logged %d times:\n%s", message, n, w.log)
+		}
+	}
 }
 
 func TestAnEntryIsStaleWithinSecondsOfItsTimeThoughNothingIsNew(t *testing.T) {
