@@ -54,14 +54,12 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 	defer screen.Close()
 	if screen.Live {
 		// When the terminal closes, the demo ends as after Ctrl-C, and removes its files.
-		var stop context.CancelFunc
-		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		hungUp, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer stop()
+		ctx = hungUp
 	}
 	if duration > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, duration)
-		defer cancel()
+		defer time.AfterFunc(duration, end).Stop()
 	}
 	log := screen.Log(slog.LevelError)
 	world, err := demo.Start(ctx, demo.Options{Seed: uint64(env.Now().UnixNano()), Log: log})

@@ -109,18 +109,17 @@ func partitionRow(p report.Partition) []Cell {
 
 // WriteProcessorsJSON prints the JSON of `poll --output json` (docs/operate.md).
 func WriteProcessorsJSON(w io.Writer, polled, decided []state.State) error {
-	var all struct {
-		Processors []report.Processor `json:"processors"`
-		Groups     []report.Group     `json:"groups"`
-	}
-	all.Processors, all.Groups = []report.Processor{}, []report.Group{}
+	processors, groups := []report.Processor{}, []report.Group{}
 	for _, s := range polled {
-		all.Processors = append(all.Processors, report.New(s))
+		processors = append(processors, report.New(s))
 	}
 	for _, s := range decided {
-		all.Groups = append(all.Groups, report.NewGroup(s))
+		groups = append(groups, report.NewGroup(s))
 	}
-	return WriteJSON(w, all)
+	return WriteJSON(w, struct {
+		Processors []report.Processor `json:"processors"`
+		Groups     []report.Group     `json:"groups"`
+	}{processors, groups})
 }
 
 // Listing selects and sorts processors.
