@@ -14,11 +14,11 @@ import (
 // no axis.
 type Plot struct {
 	Title    string
-	Points   []Point // oldest first
-	Height   int     // in characters, without title, axis and times
-	From, To time.Time
-	Top      float64 // value of the upper edge; a greater value raises it
-	Style    Style   // its Width bounds the lines; 0 = 100
+	Points   []Point   // oldest first
+	Height   int       // in characters, without title, axis and times
+	From, To time.Time // To is later
+	Top      float64   // value of the upper edge; a greater value raises it
+	Style    Style     // its Width bounds the lines; 0 = 100
 }
 
 // Point is a value from its time to that of the next Point, unless that is more than twice as far as the mean.
@@ -38,9 +38,6 @@ var eighths = []rune(" ▁▂▃▄▅▆▇█")
 
 // String is the drawing, which ends with a line break.
 func (p Plot) String() string {
-	if !p.To.After(p.From) {
-		p.To = p.From.Add(time.Second)
-	}
 	columns := p.columns(max(1, cmp.Or(p.Style.Width, chartWidth)-scaleWidth-axisWidth))
 	top, axis := p.Top, ""
 	for _, v := range columns {

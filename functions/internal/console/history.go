@@ -39,7 +39,7 @@ const (
 // WriteHistory draws the lag, the age and the replicas between two times, and lists the last changes of
 // the replicas. Samples are in order, the oldest first.
 func WriteHistory(w io.Writer, of report.History, from, until time.Time, style Style) error {
-	unknown, changes := 0, 0
+	unknown := 0
 	plots := []Plot{{Title: "lag, transactions"}, {Title: "age of the oldest change, seconds"}, {Title: "replicas"}}
 	for _, s := range of.Samples {
 		if s.Lag == nil {
@@ -47,15 +47,12 @@ func WriteHistory(w io.Writer, of report.History, from, until time.Time, style S
 		} else if s.Age == nil && *s.Lag == 0 {
 			s.Age = s.Lag
 		}
-		if s.Changed() {
-			changes++
-		}
 		for i, value := range []float64{report.Float(s.Lag), report.Float(s.Age), report.Float(s.Replicas)} {
 			plots[i].Points = append(plots[i].Points, Point{s.Time, value})
 		}
 	}
-	drawn := style.wrapLines(fmt.Sprintf("%s  %s to %s: %s, %d unknown, %s\n\n", style.Paint(of.Processor, Bold), from.Format(time.RFC3339),
-		until.Format(time.RFC3339), report.Count(len(of.Samples), "sample"), unknown, report.Count(changes, "change")))
+	drawn := style.wrapLines(fmt.Sprintf("%s  %s to %s: %s, %d unknown\n\n", style.Paint(of.Processor, Bold), from.Format(time.RFC3339),
+		until.Format(time.RFC3339), report.Count(len(of.Samples), "sample"), unknown))
 	for _, p := range plots {
 		p.Height, p.From, p.To, p.Style = chartHeight, from, until, style
 		drawn += p.String() + "\n"
