@@ -121,12 +121,6 @@ func demoEnviron(env program.Env, world *demo.World) []string {
 // routeEnviron is the route of the demo's settings.
 const routeEnviron = dashboard.RouteControls + "/environ"
 
-// worldControls is the JSON that the page's controls read.
-type worldControls struct {
-	Faults []demo.Fault `json:"faults"`
-	Watch  string       `json:"watch"`
-}
-
 // newControls serves the controls of the page and "demo env". It refuses pages of other origins,
 // which a browser on this machine may show.
 func newControls(world *demo.World) http.Handler {
@@ -136,9 +130,10 @@ func newControls(world *demo.World) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		_ = console.WriteJSON(w, value) // a caller that went away has no use for an error
 	}
-	mux.HandleFunc("GET "+dashboard.RouteControls, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, worldControls{world.Faults(), world.Watch()})
-	})
+	controls := func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"faults": world.Faults(), "watch": world.Watch()})
+	}
+	mux.HandleFunc("GET "+dashboard.RouteControls, controls)
 	mux.HandleFunc("GET "+routeEnviron, func(w http.ResponseWriter, _ *http.Request) { answer(w, world.Environ()) })
 	mux.HandleFunc("POST "+dashboard.RouteControls+"/{fault}", func(w http.ResponseWriter, r *http.Request) {
 		on, err := strconv.ParseBool(r.URL.Query().Get("on"))
@@ -150,7 +145,7 @@ func newControls(world *demo.World) http.Handler {
 			problem.Write(w, r, http.StatusNotFound, err.Error())
 			return
 		}
-		answer(w, worldControls{world.Faults(), world.Watch()})
+		controls(w, r)
 	})
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
