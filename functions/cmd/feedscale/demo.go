@@ -73,7 +73,7 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 		return program.Usage(err)
 	}
 	host, err := app.Listen(c, app.Options{
-		Log: screen.Log(slog.LevelError), EventLines: screen, Version: env.Version, Now: env.Now, Controls: newControls(world),
+		Log: log, EventLines: screen, Version: env.Version, Now: env.Now, Controls: newControls(world),
 	})
 	if err != nil {
 		return program.Usage(err)

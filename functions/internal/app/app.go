@@ -7,14 +7,12 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -191,12 +189,6 @@ func (c countedSignals) Keep(ctx context.Context, queue string, replicas int) er
 	err := c.Signals.Keep(ctx, queue, replicas)
 	c.meters.ObserveSignals(queue, replicas, err)
 	return err
-}
-
-// processID names this process among all whose metrics are pushed.
-func processID() string {
-	host, _ := os.Hostname() // "" if it has none
-	return fmt.Sprintf("%s/%d", cmp.Or(host, "unknown"), os.Getpid())
 }
 
 // Poll is one tick that no meter counts.

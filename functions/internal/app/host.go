@@ -114,7 +114,7 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 		c.watch(server)
 	}
 	defer h.serveProbes()()
-	stopPushing := otlp.Start(otlp.Options{Metrics: h.meters, Version: h.options.Version, Instance: processID(), Log: log})
+	stopPushing := otlp.Start(otlp.Options{Metrics: h.meters, Version: h.options.Version, Log: log})
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(h.listener)

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -31,10 +32,9 @@ import (
 
 // Options are what the environment does not say.
 type Options struct {
-	Metrics  prometheus.Gatherer
-	Version  string // of this build
-	Instance string // names this process among all that push the same metrics
-	Log      *slog.Logger
+	Metrics prometheus.Gatherer
+	Version string // of this build
+	Log     *slog.Logger
 }
 
 // Start begins to push, at the interval of OTEL_METRIC_EXPORT_INTERVAL, if the environment names a
@@ -57,9 +57,11 @@ func Start(o Options) (stop func(context.Context)) {
 		o.Log.Warn("metrics are not pushed by OTLP", "error", err.Error())
 		return stop
 	}
+	host, _ := os.Hostname() // "" if it has none
+	instance := fmt.Sprintf("%s/%d", cmp.Or(host, "unknown"), os.Getpid())
 	described, err := resource.New(context.Background(),
 		resource.WithAttributes(
-			attribute.String("service.name", "feedscale"), attribute.String("service.version", o.Version), attribute.String("service.instance.id", o.Instance),
+			attribute.String("service.name", "feedscale"), attribute.String("service.version", o.Version), attribute.String("service.instance.id", instance),
 		),
 		resource.WithFromEnv(), // behind ours: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win
 	)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -100,7 +101,7 @@ func start(t *testing.T, environment map[string]string, log io.Writer) (stop fun
 	for name, value := range environment {
 		t.Setenv(name, value)
 	}
-	return Start(Options{Metrics: registry(), Version: "v1.2.3", Instance: "machine/7", Log: slog.New(slog.NewJSONHandler(log, nil))})
+	return Start(Options{Metrics: registry(), Version: "v1.2.3", Log: slog.New(slog.NewJSONHandler(log, nil))})
 }
 
 func TestWhatAScrapeShowsIsPushed(t *testing.T) {
@@ -141,7 +142,7 @@ func TestWhatAScrapeShowsIsPushed(t *testing.T) {
 			for _, a := range pushed.Resource.Attributes {
 				described[a.Key] = a.Value.GetStringValue()
 			}
-			if described["service.name"] != "feedscale" || described["service.version"] != "v1.2.3" || described["service.instance.id"] != "machine/7" {
+			if described["service.name"] != "feedscale" || described["service.version"] != "v1.2.3" || !strings.HasSuffix(described["service.instance.id"], fmt.Sprintf("/%d", os.Getpid())) {
 				t.Errorf("it comes from %v", described)
 			}
 			found := make(map[string]*metrics.Metric)
