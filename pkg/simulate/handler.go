@@ -6,7 +6,7 @@ import "slices"
 // which reads a batch, has it handled, checkpoints, and reads the next (FeedProcessorCore.cs and
 // AutoCheckpointer). The loops share the replica's throughput evenly, each up to the lease's own limit.
 func (f *fleet) work(h *host, budget int64, tick int) (all int64) {
-	busy := f.busy[:0]
+	var busy []*lease
 	for _, leases := range [][]*lease{h.leases, h.late} {
 		for _, l := range leases {
 			if l.processed() && l.until <= tick {
@@ -21,7 +21,6 @@ func (f *fleet) work(h *host, budget int64, tick int) (all int64) {
 			}
 		}
 	}
-	f.busy = busy
 	for len(busy) > 0 && budget >= int64(len(busy)) {
 		share, still := budget/int64(len(busy)), busy[:0]
 		for _, l := range busy {

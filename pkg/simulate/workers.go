@@ -54,7 +54,6 @@ type fleet struct {
 	made     int     // hosts so far, for their names
 	leases   []lease
 	pending  int64
-	busy     []*lease // scratch of work
 }
 
 // host is a working replica: an instance of the change feed processor.

@@ -19,9 +19,9 @@ import (
 func clusterKinds() actions.Kinds { return actions.Kinds{kubernetes.Kind()} }
 
 // newScaler makes KEDA's external scaler, for the commands that serve it.
-func newScaler(s config.Scaler, answers app.Answers, interval time.Duration, log *slog.Logger) (func(context.Context, net.Listener) error, error) {
+func newScaler(s config.Scaler, record app.Record, interval time.Duration, log *slog.Logger) (func(context.Context, net.Listener) error, error) {
 	server, err := scaler.New(scaler.Options{
-		Source: answers, Interval: interval, Log: log,
+		Source: record, Interval: interval, Log: log,
 		TLS: scaler.TLS{CertFile: s.CertFile, KeyFile: s.KeyFile, ClientCAFile: s.ClientCAFile},
 	})
 	if err != nil {

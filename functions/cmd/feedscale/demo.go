@@ -54,14 +54,12 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 	defer screen.Close()
 	if screen.Live {
 		// When the terminal closes, the demo ends as after Ctrl-C, and removes its files.
-		var stop context.CancelFunc
-		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+		hungUp, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 		defer stop()
+		ctx = hungUp
 	}
 	if duration > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, duration)
-		defer cancel()
+		defer time.AfterFunc(duration, end).Stop()
 	}
 	log := screen.Log(slog.LevelError)
 	world, err := demo.Start(ctx, demo.Options{Seed: uint64(env.Now().UnixNano()), Log: log})
@@ -75,7 +73,7 @@ func runDemo(ctx context.Context, env program.Env, duration time.Duration) error
 		return program.Usage(err)
 	}
 	host, err := app.Listen(c, app.Options{
-		Log: screen.Log(slog.LevelError), EventLines: screen, Version: env.Version, Now: env.Now, Controls: newControls(world),
+		Log: log, EventLines: screen, Version: env.Version, Now: env.Now, Controls: newControls(world),
 	})
 	if err != nil {
 		return program.Usage(err)
@@ -123,12 +121,6 @@ func demoEnviron(env program.Env, world *demo.World) []string {
 // routeEnviron is the route of the demo's settings.
 const routeEnviron = dashboard.RouteControls + "/environ"
 
-// worldControls is the JSON that the page's controls read.
-type worldControls struct {
-	Faults []demo.Fault `json:"faults"`
-	Watch  string       `json:"watch"`
-}
-
 // newControls serves the controls of the page and "demo env". It refuses pages of other origins,
 // which a browser on this machine may show.
 func newControls(world *demo.World) http.Handler {
@@ -138,9 +130,10 @@ func newControls(world *demo.World) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		_ = console.WriteJSON(w, value) // a caller that went away has no use for an error
 	}
-	mux.HandleFunc("GET "+dashboard.RouteControls, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, worldControls{world.Faults(), world.Watch()})
-	})
+	controls := func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"faults": world.Faults(), "watch": world.Watch()})
+	}
+	mux.HandleFunc("GET "+dashboard.RouteControls, controls)
 	mux.HandleFunc("GET "+routeEnviron, func(w http.ResponseWriter, _ *http.Request) { answer(w, world.Environ()) })
 	mux.HandleFunc("POST "+dashboard.RouteControls+"/{fault}", func(w http.ResponseWriter, r *http.Request) {
 		on, err := strconv.ParseBool(r.URL.Query().Get("on"))
@@ -152,7 +145,7 @@ func newControls(world *demo.World) http.Handler {
 			problem.Write(w, r, http.StatusNotFound, err.Error())
 			return
 		}
-		answer(w, worldControls{world.Faults(), world.Watch()})
+		controls(w, r)
 	})
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

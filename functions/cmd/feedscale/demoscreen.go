@@ -25,12 +25,8 @@ type demoScreen struct {
 	happened time.Time // of the last happening that was printed
 }
 
-// Keys that end the demo. In raw mode the terminal sends no signal for Ctrl-C.
-const (
-	ctrlC     = 3
-	ctrlSlash = 28 // Ctrl-\
-	escape    = 27 // the first byte of an arrow key, for example
-)
+// endKeys end the demo: q, Ctrl-C and Ctrl-\, for which a terminal in raw mode sends no signal.
+const endKeys = "q\x03\x1c"
 
 // press reads keys until the input ends. A digit switches the fault of that number; q and Ctrl-C
 // end the demo. Escape sequences, such as arrow keys, do nothing.
@@ -41,9 +37,9 @@ func (s *demoScreen) press(keys io.Reader, end context.CancelFunc) {
 		if err != nil {
 			return
 		}
-		pressed, _, _ := strings.Cut(string(chunk[:n]), string(rune(escape)))
+		pressed, _, _ := strings.Cut(string(chunk[:n]), "\x1b")
 		for _, key := range pressed {
-			if key == 'q' || key == ctrlC || key == ctrlSlash {
+			if strings.ContainsRune(endKeys, key) {
 				end()
 			}
 			faults := s.world.Faults()

@@ -19,6 +19,6 @@ import (
 
 func clusterKinds() actions.Kinds { return nil }
 
-func newScaler(config.Scaler, app.Answers, time.Duration, *slog.Logger) (func(context.Context, net.Listener) error, error) {
+func newScaler(config.Scaler, app.Record, time.Duration, *slog.Logger) (func(context.Context, net.Listener) error, error) {
 	return nil, errors.New("the build of make run has no external scaler: go build ./functions/cmd/feedscale has it")
 }

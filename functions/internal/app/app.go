@@ -7,14 +7,12 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -90,14 +88,7 @@ func New(c config.Config, o Options, store state.Store) (*App, error) {
 		Now: o.Now,
 		Log: o.Log,
 	}
-	err := a.addSubjects(connections)
-	if err == nil {
-		a.poller.Throughput, err = newKeeper(c, connections, a.store, o.Log)
-	}
-	if err == nil {
-		err = a.addServiceBus(connections)
-	}
-	if err != nil {
+	if err := errors.Join(a.addSubjects(connections), a.addThroughput(connections), a.addServiceBus(connections)); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	return a, nil
@@ -155,6 +146,38 @@ func (a *App) addSubjects(connections *connect.Connections) (err error) {
 	return nil
 }
 
+// addThroughput has the throughput of the configuration kept. Without any, the keeper gives back what an earlier
+// configuration provisioned.
+func (a *App) addThroughput(connections *connect.Connections) error {
+	k := &throughput.Keeper{Store: a.store, Log: a.options.Log, Open: func(setting string) (throughput.Way, error) {
+		connection, err := a.config.Connection(setting)
+		if err != nil {
+			return nil, err
+		}
+		return connections.WayToThroughput(connection)
+	}}
+	index := map[string]*throughput.Container{}
+	for _, p := range a.config.Processors {
+		for _, named := range p.Throughput.Containers {
+			key := named.Connection.Endpoint + named.DatabaseID + "/" + named.ContainerID
+			if index[key] == nil {
+				made, err := connections.Throughput(p.Throughput, named)
+				if err != nil {
+					return fmt.Errorf("throughput of processor %s: %w", p.Name, err)
+				}
+				index[key] = made
+				k.Containers = append(k.Containers, made)
+			}
+			index[key].Processors = append(index[key].Processors, throughput.Processor{
+				Name: p.Name, RUPerReplica: named.RUPerReplica,
+				Monitors: named.Connection.Endpoint == p.Connection.Endpoint && named.DatabaseID == p.DatabaseID && named.ContainerID == p.ContainerID,
+			})
+		}
+	}
+	a.poller.Throughput = k
+	return nil
+}
+
 // countedSignals are signal queues whose fillings are counted.
 type countedSignals struct {
 	*servicebus.Signals
@@ -166,12 +189,6 @@ func (c countedSignals) Keep(ctx context.Context, queue string, replicas int) er
 	err := c.Signals.Keep(ctx, queue, replicas)
 	c.meters.ObserveSignals(queue, replicas, err)
 	return err
-}
-
-// processID names this process among all whose metrics are pushed.
-func processID() string {
-	host, _ := os.Hostname() // "" if it has none
-	return fmt.Sprintf("%s/%d", cmp.Or(host, "unknown"), os.Getpid())
 }
 
 // Poll is one tick that no meter counts.
@@ -269,35 +286,4 @@ func (a *App) Close() {
 	if err = errors.Join(err, a.store.Close()); err != nil {
 		a.options.Log.Warn("not everything was closed", "error", err.Error())
 	}
-}
-
-// newKeeper wires the throughput of a configuration. Without any, it gives back what an earlier configuration
-// provisioned.
-func newKeeper(c config.Config, connections *connect.Connections, store state.Store, log *slog.Logger) (*throughput.Keeper, error) {
-	k := &throughput.Keeper{Store: store, Log: log, Open: func(setting string) (throughput.Way, error) {
-		connection, err := c.Connection(setting)
-		if err != nil {
-			return nil, err
-		}
-		return connections.WayToThroughput(connection)
-	}}
-	index := map[string]*throughput.Container{}
-	for _, p := range c.Processors {
-		for _, named := range p.Throughput.Containers {
-			key := named.Connection.Endpoint + named.DatabaseID + "/" + named.ContainerID
-			if index[key] == nil {
-				made, err := connections.Throughput(p.Throughput, named)
-				if err != nil {
-					return nil, fmt.Errorf("throughput of processor %s: %w", p.Name, err)
-				}
-				index[key] = made
-				k.Containers = append(k.Containers, made)
-			}
-			index[key].Processors = append(index[key].Processors, throughput.Processor{
-				Name: p.Name, RUPerReplica: named.RUPerReplica,
-				Monitors: named.Connection.Endpoint == p.Connection.Endpoint && named.DatabaseID == p.DatabaseID && named.ContainerID == p.ContainerID,
-			})
-		}
-	}
-	return k, nil
 }

@@ -114,7 +114,7 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 		c.watch(server)
 	}
 	defer h.serveProbes()()
-	pusher := otlp.Start(otlp.Options{Metrics: h.meters, Version: h.options.Version, Instance: processID(), Log: log})
+	stopPushing := otlp.Start(otlp.Options{Metrics: h.meters, Version: h.options.Version, Log: log})
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(h.listener)
@@ -130,7 +130,7 @@ func (h *Host) Serve(ctx context.Context, work func(context.Context) error) erro
 	}
 	flushing, flushed := context.WithTimeout(stopping, flushTimeout)
 	defer flushed()
-	pusher.Stop(flushing)
+	stopPushing(flushing)
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
 		err = errors.Join(err, serveErr)
 	}

@@ -9,20 +9,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Answers are those to a scaler (package scaler, Source).
-type Answers interface {
+// Record is where commands and scalers read what is and what was: an App over the state, or a feedscale that
+// is asked (connect.API).
+type Record interface {
 	// Replicas returns how many replicas a processor or group is to have. The error is report.ErrUnknownName, or says
 	// why no count can be stood by.
 	Replicas(ctx context.Context, name string) (int, error)
 
 	// Changed returns a channel that is closed when the count may have changed; nil if nothing tells.
 	Changed(name string) <-chan struct{}
-}
-
-// Record is where commands read what is and what was: an App over the state, or a feedscale that is asked
-// (connect.API).
-type Record interface {
-	Answers
 
 	// List is of everything there is, or of what has one of some names. The error of another name is
 	// report.ErrUnknownName.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/report"
+	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -26,9 +26,6 @@ func (s *samples) processor(polled state.State) {
 		return
 	}
 	p := report.NewStored(report.Lookup{State: polled})
-	if !s.due(polled, p.Status, p.Complete, p.DesiredReplicas) {
-		return
-	}
 	var unknown *int // what is unknown is null
 	if p.PartitionCount != nil {
 		unknown = new(0)
@@ -38,13 +35,11 @@ func (s *samples) processor(polled state.State) {
 			}
 		}
 	}
-	var left *float64
-	if retention := polled.Lag.Retention; retention > 0 && p.ChangeAgeSeconds != nil {
-		left = new(retention.Seconds() - float64(*p.ChangeAgeSeconds))
+	var left *int64
+	if p.RetentionSeconds != nil && p.ChangeAgeSeconds != nil {
+		left = new(*p.RetentionSeconds - *p.ChangeAgeSeconds)
 	}
-	s.log.Info("sample",
-		"processor", p.Name, "group", p.Group, "status", p.Status, "lag", p.Lag, "ageSeconds", p.ChangeAgeSeconds,
-		"desiredReplicas", p.DesiredReplicas, "previousReplicas", previous(polled), "complete", p.Complete,
+	s.write(polled, &p.Name, p.Group, p.Subject,
 		"partitions", p.PartitionCount, "partitionsWithLag", p.PartitionsWithLag, "partitionsUnknown", unknown,
 		"arrivalPerSecond", p.ArrivalPerSecond, "catchUpSeconds", p.CatchUpSeconds, "retentionSecondsLeft", left,
 		"requestCharge", p.RequestCharge, "requests", p.Requests)
@@ -57,25 +52,21 @@ func (s *samples) groups(result report.Tick) {
 	}
 	for _, decided := range result.Groups {
 		g := report.NewGroup(decided)
-		if s.due(decided, g.Status, g.Complete, g.DesiredReplicas) {
-			s.log.Info("sample", "processor", nil, "group", g.Name, "status", g.Status, "lag", g.Lag, "ageSeconds", g.ChangeAgeSeconds,
-				"desiredReplicas", g.DesiredReplicas, "previousReplicas", previous(decided), "complete", g.Complete)
-		}
+		s.write(decided, nil, &g.Name, g.Subject)
 	}
 }
 
-func previous(s state.State) *int {
-	if s.Decision == nil {
-		return nil
-	}
-	return s.Decision.Previous
-}
-
-// due reports whether a line is to be written: the first in each interval of the clock, and each change.
-func (s *samples) due(of state.State, status changefeed.Status, complete bool, replicas *int) bool {
+// write logs a line if one is due: the first in each interval of the clock, and each change.
+func (s *samples) write(of state.State, processor, group *string, shown report.Subject, more ...any) {
 	// A host fires up to some milliseconds early, which must not leave an interval without a line.
 	slot := of.AttemptedAt.Round(time.Second).Truncate(s.every)
-	now := fmt.Sprint(slot.Unix(), status, complete, replicas != nil, *cmp.Or(replicas, new(int)))
-	before, _ := s.last.Swap(of.Processor, now)
-	return before != now
+	replicas, decision := shown.DesiredReplicas, cmp.Or(of.Decision, new(scaling.Decision))
+	now := fmt.Sprint(slot.Unix(), shown.Status, shown.Complete, replicas != nil, decision.Replicas)
+	if before, _ := s.last.Swap(of.Processor, now); before == now {
+		return
+	}
+	s.log.Info("sample", append([]any{
+		"processor", processor, "group", group, "status", shown.Status, "lag", shown.Lag, "ageSeconds", shown.ChangeAgeSeconds,
+		"desiredReplicas", replicas, "previousReplicas", decision.Previous, "complete", shown.Complete,
+	}, more...)...)
 }

@@ -46,9 +46,10 @@ func History(env program.Env, f *program.Flags) {
 			return err
 		}
 		samples = report.Thin(samples, step)
+		history := report.History{Processor: names[0], Samples: samples}
 		switch output {
 		case "json":
-			return console.WriteJSON(env.Stdout, report.History{Processor: names[0], Samples: samples})
+			return console.WriteJSON(env.Stdout, history)
 		case "csv":
 			return console.WriteSamplesCSV(env.Stdout, samples)
 		}
@@ -58,7 +59,7 @@ func History(env program.Env, f *program.Flags) {
 		if last := samples[len(samples)-1].Time; !last.Before(until) {
 			until = last.Add(time.Second)
 		}
-		return console.History{Processor: names[0], Samples: samples, From: since, Until: until}.Write(env.Stdout, env.Style())
+		return console.WriteHistory(env.Stdout, history, since, until, env.Style())
 	})
 }
 

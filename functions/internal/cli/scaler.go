@@ -18,10 +18,10 @@ import (
 )
 
 // NewScaler makes KEDA's external scaler. Its error is about the certificates. interval is the time
-// between two looks at the processor of a stream; 0 = the answers tell of each change. serve answers
+// between two looks at the processor of a stream; 0 = the record tells of each change. serve answers
 // on a listener until ctx ends. It is a parameter of commands, since the deployed handler must not
 // link gRPC.
-type NewScaler func(s config.Scaler, answers app.Answers, interval time.Duration, log *slog.Logger) (serve func(context.Context, net.Listener) error, err error)
+type NewScaler func(s config.Scaler, record app.Record, interval time.Duration, log *slog.Logger) (serve func(context.Context, net.Listener) error, err error)
 
 const (
 	// scalerAddress is the default of --listen.
@@ -80,7 +80,6 @@ func serveScaler(ctx context.Context, env program.Env, o *scalerOptions, scaler 
 		return program.Usage(err)
 	}
 	defer end()
-	answers := app.Answers(record)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if o.events.Subscription != "" {
@@ -88,9 +87,9 @@ func serveScaler(ctx context.Context, env program.Env, o *scalerOptions, scaler 
 		if err != nil {
 			return err
 		}
-		answers = tellByEvents(ctx, consumer, o.events.Path(), answers, log)
+		record = tellByEvents(ctx, consumer, o.events.Path(), record, log)
 	}
-	serve, err := misused(scaler(settings.Scaler, answers, o.interval, log))
+	serve, err := misused(scaler(settings.Scaler, record, o.interval, log))
 	if err != nil {
 		return err
 	}
@@ -103,18 +102,18 @@ func serveScaler(ctx context.Context, env program.Env, o *scalerOptions, scaler 
 	return serve(ctx, l)
 }
 
-// noticedAnswers are answers with the changes that events tell of.
-type noticedAnswers struct {
-	app.Answers
+// noticedRecord is a record with the changes that events tell of.
+type noticedRecord struct {
+	app.Record
 	*state.Notices
 }
 
 // Changed is that of the notices.
-func (n noticedAnswers) Changed(name string) <-chan struct{} { return n.Notices.Changed(name) }
+func (n noticedRecord) Changed(name string) <-chan struct{} { return n.Notices.Changed(name) }
 
 // tellByEvents reports a change for each event of a subscription, until ctx ends.
-func tellByEvents(ctx context.Context, consumer *servicebus.Consumer, path string, answers app.Answers, log *slog.Logger) app.Answers {
-	n := noticedAnswers{answers, new(state.Notices)}
+func tellByEvents(ctx context.Context, consumer *servicebus.Consumer, path string, record app.Record, log *slog.Logger) app.Record {
+	n := noticedRecord{record, new(state.Notices)}
 	go func() {
 		err := consumer.Run(ctx, func(_ context.Context, event events.ScaleEvent) error {
 			n.Tell(event.Data.Subject())

@@ -14,14 +14,14 @@ import (
 // no axis.
 type Plot struct {
 	Title    string
-	Points   []Point // oldest first
-	Height   int     // in characters, without title, axis and times
-	From, To time.Time
-	Top      float64 // value of the upper edge; a greater value raises it
-	Style    Style   // its Width bounds the lines; 0 = 100
+	Points   []Point   // oldest first
+	Height   int       // in characters, without title, axis and times
+	From, To time.Time // To is later
+	Top      float64   // value of the upper edge; a greater value raises it
+	Style    Style     // its Width bounds the lines; 0 = 100
 }
 
-// Point is a value from its time to that of the next Point, unless that is unusually far.
+// Point is a value from its time to that of the next Point, unless that is more than twice as far as the mean.
 type Point struct {
 	Time  time.Time
 	Value float64 // NaN is unknown
@@ -38,9 +38,6 @@ var eighths = []rune(" ▁▂▃▄▅▆▇█")
 
 // String is the drawing, which ends with a line break.
 func (p Plot) String() string {
-	if !p.To.After(p.From) {
-		p.To = p.From.Add(time.Second)
-	}
 	columns := p.columns(max(1, cmp.Or(p.Style.Width, chartWidth)-scaleWidth-axisWidth))
 	top, axis := p.Top, ""
 	for _, v := range columns {
@@ -76,20 +73,19 @@ func (p Plot) column(t time.Time, n int) int {
 // columns spreads the points over n columns.
 func (p Plot) columns(n int) []float64 {
 	columns := slices.Repeat([]float64{nothing}, n)
-	steps := make([]time.Duration, len(p.Points))
+	last, mean := len(p.Points)-1, time.Duration(0) // between two points
+	if last > 0 {
+		mean = p.Points[last].Time.Sub(p.Points[0].Time) / time.Duration(last)
+	}
 	for i, point := range p.Points {
 		next := p.To
-		if i+1 < len(p.Points) {
+		if i < last {
 			next = p.Points[i+1].Time
 		}
-		steps[i] = next.Sub(point.Time)
-	}
-	usual := median(steps[:max(0, len(steps)-1)])
-	for i, point := range p.Points {
 		first := p.column(point.Time, n)
 		end := first + 1
-		if steps[i] <= 2*usual {
-			end = max(end, p.column(point.Time.Add(steps[i]), n))
+		if next.Sub(point.Time) <= 2*mean {
+			end = max(end, p.column(next, n))
 		}
 		for column := max(0, first); column < min(end, n); column++ {
 			if was := columns[column]; was == nothing || !(was >= point.Value || math.IsNaN(point.Value)) {
@@ -98,13 +94,6 @@ func (p Plot) columns(n int) []float64 {
 		}
 	}
 	return columns
-}
-
-func median(all []time.Duration) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	return slices.Sorted(slices.Values(all))[len(all)/2]
 }
 
 // bars is one line of them, counted from below. A value above zero is always visible.

@@ -31,50 +31,40 @@ func WriteSamplesCSV(w io.Writer, samples []state.Sample) error {
 	return out.Error()
 }
 
-// History is the record of one processor between two times. Samples are in order, the oldest first.
-type History struct {
-	Processor   string
-	Samples     []state.Sample
-	From, Until time.Time
-}
-
 const (
 	chartHeight   = 8  // lines
 	mostDecisions = 20 // that are listed
 )
 
-// Write draws the lag, the age and the replicas over time, and lists the last changes of the
-// replicas.
-func (h History) Write(w io.Writer, style Style) error {
-	unknown, changes := 0, 0
+// WriteHistory draws the lag, the age and the replicas between two times, and lists the last changes of
+// the replicas. Samples are in order, the oldest first.
+func WriteHistory(w io.Writer, of report.History, from, until time.Time, style Style) error {
+	unknown := 0
 	plots := []Plot{{Title: "lag, transactions"}, {Title: "age of the oldest change, seconds"}, {Title: "replicas"}}
-	for _, s := range h.Samples {
+	for _, s := range of.Samples {
 		if s.Lag == nil {
 			unknown++
 		} else if s.Age == nil && *s.Lag == 0 {
 			s.Age = s.Lag
 		}
-		if s.Changed() {
-			changes++
-		}
 		for i, value := range []float64{report.Float(s.Lag), report.Float(s.Age), report.Float(s.Replicas)} {
 			plots[i].Points = append(plots[i].Points, Point{s.Time, value})
 		}
 	}
-	drawn := style.wrapLines(fmt.Sprintf("%s  %s to %s: %s, %d unknown, %s\n\n", style.Paint(h.Processor, Bold), h.From.Format(time.RFC3339),
-		h.Until.Format(time.RFC3339), report.Count(len(h.Samples), "sample"), unknown, report.Count(changes, "change")))
+	drawn := style.wrapLines(fmt.Sprintf("%s  %s to %s: %s, %d unknown\n\n", style.Paint(of.Processor, Bold), from.Format(time.RFC3339),
+		until.Format(time.RFC3339), report.Count(len(of.Samples), "sample"), unknown))
 	for _, p := range plots {
-		p.Height, p.From, p.To, p.Style = chartHeight, h.From, h.Until, style
+		p.Height, p.From, p.To, p.Style = chartHeight, from, until, style
 		drawn += p.String() + "\n"
 	}
-	return style.print(w, drawn+h.decisions(style))
+	return style.print(w, drawn+decisions(of.Samples, style))
 }
 
 // decisions lists the changes of the replicas, the newest last. It has no lag: that of a sample may
 // be from a later poll. WHY has the lag of the decision.
-func (h History) decisions(style Style) string {
+func decisions(samples []state.Sample, style Style) string {
 	rows := [][]Cell{Head("TIME", ">REPLICAS", "WHY")}
-	for _, s := range h.Samples {
+	for _, s := range samples {
 		if !s.Changed() {
 			continue
 		}

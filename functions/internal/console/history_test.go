@@ -10,6 +10,7 @@ import (
 	"github.com/feedscale/feedscale/functions/internal/console"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
+	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -51,7 +52,7 @@ func hour() []state.Sample {
 func TestAHistoryIsThreeChartsAndTheDecisions(t *testing.T) {
 	t.Parallel()
 	golden(t, "history", func(w io.Writer, style console.Style) error {
-		return console.History{Processor: "orders", Samples: hour(), From: noon.Add(-time.Hour), Until: noon}.Write(w, style)
+		return console.WriteHistory(w, report.History{Processor: "orders", Samples: hour()}, noon.Add(-time.Hour), noon, style)
 	})
 }
 
@@ -62,7 +63,7 @@ func TestOfManyDecisionsTheLastAreListed(t *testing.T) {
 		samples = append(samples, sample(time.Duration(25-n)*time.Minute, int64(n), int64(n), n, n+1))
 	}
 	var b strings.Builder
-	testworld.Must(t, (console.History{Processor: "orders", Samples: samples, From: noon.Add(-time.Hour), Until: noon}).Write(&b, console.Style{}))
+	testworld.Must(t, console.WriteHistory(&b, report.History{Processor: "orders", Samples: samples}, noon.Add(-time.Hour), noon, console.Style{}))
 	if n := strings.Count(b.String(), " → "); n != 20 || !strings.Contains(b.String(), "the last 20 of 25 changes; --output json has all\n") || !strings.HasSuffix(b.String(), "lag 24 at 100 per replica\n") {
 		t.Errorf("%d decisions are listed:\n%s", n, b.String())
 	}
@@ -72,8 +73,8 @@ func TestAHistoryWithoutADecisionSaysSo(t *testing.T) {
 	t.Parallel()
 	only := state.Sample{Time: noon.Add(-time.Minute), Status: changefeed.StatusUnknown}
 	var b strings.Builder
-	testworld.Must(t, (console.History{Processor: "orders", Samples: []state.Sample{only}, From: noon.Add(-time.Hour), Until: noon}).Write(&b, console.Style{}))
-	if !strings.HasPrefix(b.String(), "orders  2026-03-01T11:00:00Z to 2026-03-01T12:00:00Z: 1 sample, 1 unknown, 0 changes\n") || !strings.HasSuffix(b.String(), "\nno decision changed the replicas\n") {
+	testworld.Must(t, console.WriteHistory(&b, report.History{Processor: "orders", Samples: []state.Sample{only}}, noon.Add(-time.Hour), noon, console.Style{}))
+	if !strings.HasPrefix(b.String(), "orders  2026-03-01T11:00:00Z to 2026-03-01T12:00:00Z: 1 sample, 1 unknown\n") || !strings.HasSuffix(b.String(), "\nno decision changed the replicas\n") {
 		t.Errorf("got\n%s", b.String())
 	}
 }

@@ -50,6 +50,5 @@ func WriteInspection(w io.Writer, f *discover.Inspection, style Style) error {
 			b.WriteString(contents.String() + "\n")
 		}
 	}
-	_, err := io.WriteString(Lines{w}, b.String())
-	return err
+	return style.print(w, b.String())
 }

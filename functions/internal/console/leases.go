@@ -108,20 +108,14 @@ func join[T changefeed.Format | string](values []T) string {
 // entryText is an entry as YAML, after what the user has to decide or write as a comment.
 func entryText(p discover.Processor, style Style) (text string, err error) {
 	if p.Note != nil {
-		text = comment(Style{Width: style.Width - len("# ")}.wrapLines(cut(p.Prefix, mostName)+": "+*p.Note), style)
+		note := "# " + cut(oneLine(cut(p.Prefix, mostName)+": "+*p.Note), mostText)
+		text = style.Paint(Wrap(note, "#   ", style.Width), Dim) + "\n"
 	}
 	if p.Entry == nil {
 		return text, nil
 	}
 	entry, err := p.Entry.YAML()
 	return text + entry, err
-}
-
-func comment(text string, style Style) (commented string) {
-	for line := range strings.Lines(text) {
-		commented += style.Paint("# "+cut(printable(strings.TrimSuffix(line, "\n")), mostText), Dim) + "\n"
-	}
-	return commented
 }
 
 // WriteFound prints a line for each processor that was found in an account, and what was skipped.
@@ -164,7 +158,7 @@ processors:
 			if err != nil {
 				return "", err
 			}
-			b.WriteString("\n" + comment(head, Style{}) + entry)
+			b.WriteString("\n# " + cut(oneLine(head), mostText) + "\n" + entry)
 		}
 	}
 	return b.String(), nil

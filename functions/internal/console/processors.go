@@ -1,10 +1,8 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +42,7 @@ func ProcessorRows(polled, decided []state.State, withPartitions bool) [][]Cell 
 		rows = append(rows, row(r.Name, r.Subject, catchUp(s), partitions(r), fmt.Sprintf("%.1f", r.RequestCharge), why))
 		if withPartitions {
 			slices.SortStableFunc(r.Partitions, func(a, b report.Partition) int {
-				return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), descending(a.Lag, b.Lag))
+				return slices.Compare(worst(a.Status, a.Lag), worst(b.Status, b.Lag))
 			})
 			for _, p := range r.Partitions {
 				rows = append(rows, partitionRow(p))
@@ -111,18 +109,17 @@ func partitionRow(p report.Partition) []Cell {
 
 // WriteProcessorsJSON prints the JSON of `poll --output json` (docs/operate.md).
 func WriteProcessorsJSON(w io.Writer, polled, decided []state.State) error {
-	var all struct {
-		Processors []report.Processor `json:"processors"`
-		Groups     []report.Group     `json:"groups"`
-	}
-	all.Processors, all.Groups = []report.Processor{}, []report.Group{}
+	processors, groups := []report.Processor{}, []report.Group{}
 	for _, s := range polled {
-		all.Processors = append(all.Processors, report.New(s))
+		processors = append(processors, report.New(s))
 	}
 	for _, s := range decided {
-		all.Groups = append(all.Groups, report.NewGroup(s))
+		groups = append(groups, report.NewGroup(s))
 	}
-	return WriteJSON(w, all)
+	return WriteJSON(w, struct {
+		Processors []report.Processor `json:"processors"`
+		Groups     []report.Group     `json:"groups"`
+	}{processors, groups})
 }
 
 // Listing selects and sorts processors.
@@ -151,19 +148,10 @@ func Arrange[T any](l Listing, all []T, of func(T) report.Processor) []T {
 		}
 	}
 	slices.SortStableFunc(shown, func(a, b entry) int {
-		switch l.Sort {
-		case "status":
-			return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), descending(a.Lag, b.Lag))
-		case "lag":
-			return descending(a.Lag, b.Lag)
-		case "age":
-			return descending(age(a.Processor), age(b.Processor))
-		case "replicas":
-			return descending(a.DesiredReplicas, b.DesiredReplicas)
-		case "name":
+		if l.Sort == "name" {
 			return strings.Compare(a.Name, b.Name)
 		}
-		return 0
+		return slices.Compare(l.keys(a.Processor), l.keys(b.Processor))
 	})
 	values := make([]T, len(shown))
 	for i, e := range shown {
@@ -172,27 +160,26 @@ func Arrange[T any](l Listing, all []T, of func(T) report.Processor) []T {
 	return values
 }
 
-// age is that of the oldest change: 0 if nothing is pending, nil if it is unknown.
-func age(r report.Processor) *int64 {
-	if r.ChangeAgeSeconds == nil && r.Lag != nil {
-		return new(int64)
-	}
-	return r.ChangeAgeSeconds
-}
-
-// severity is the place of a status among all, the worst first.
-func severity(s changefeed.Status) int {
-	all := changefeed.Statuses()
-	return slices.Index(all[:], s)
-}
-
-// descending sorts unknown values first, then the greatest.
-func descending[N int | int64](a, b *N) int {
-	most := func(n *N) int64 {
-		if n == nil {
-			return math.MaxInt64
+// keys order processors by numbers, the lowest first. An unknown one is NaN, the lowest of all.
+func (l Listing) keys(p report.Processor) []float64 {
+	switch l.Sort {
+	case "status":
+		return worst(p.Status, p.Lag)
+	case "lag":
+		return []float64{-report.Float(p.Lag)}
+	case "age":
+		if p.ChangeAgeSeconds == nil && p.Lag != nil { // nothing is pending
+			return []float64{0}
 		}
-		return int64(*n)
+		return []float64{-report.Float(p.ChangeAgeSeconds)}
+	case "replicas":
+		return []float64{-report.Float(p.DesiredReplicas)}
 	}
-	return cmp.Compare(most(b), most(a))
+	return nil
+}
+
+// worst orders by status, then by lag, the worst first.
+func worst(s changefeed.Status, lag *int64) []float64 {
+	all := changefeed.Statuses()
+	return []float64{float64(slices.Index(all[:], s)), -report.Float(lag)}
 }

@@ -20,15 +20,14 @@ const differing = 20
 func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
 	all = arranged(all, l)
 	explained := explainedBy(all.Causes)
-	var b strings.Builder
+	var causes, below strings.Builder
 	for _, c := range all.Causes {
 		if c.Shared {
-			style.sentence(&b, "", style.Paint(oneLine(c.Sentence), Bold)+".")
-			style.sentence(&b, "  ", style.Paint("Do:", Dim)+" "+oneLine(c.Remedy)+". More: feedscale explain causes")
+			fmt.Fprintf(&causes, "%s.\n  %s\n", style.Paint(oneLine(c.Sentence), Bold), style.remedy(oneLine(c.Remedy), "causes"))
 		}
 	}
-	if b.Len() > 0 {
-		b.WriteString("\n")
+	if causes.Len() > 0 {
+		causes.WriteString("\n")
 	}
 	total := len(all.Processors)
 	if !l.All && total > differing {
@@ -37,21 +36,31 @@ func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
 		})
 		all.Processors = all.Processors[:min(differing, len(all.Processors))]
 	}
-	b.WriteString(style.Table(statusRows(all), "POLLED", "AGE"))
 	if hidden := total - len(all.Processors); hidden > 0 {
-		fmt.Fprintf(&b, "%d more: --all\n", hidden)
+		fmt.Fprintf(&below, "%d more: --all\n", hidden)
 	}
 	for _, r := range all.Rows() {
 		if explained[r.Name] {
 			r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), isCaused)
 		}
 		if len(r.Findings) > 0 {
-			b.WriteString("\n")
+			below.WriteString("\n")
 		}
-		style.findings(&b, "", r.Name, r.Findings)
+		style.findings(&below, "", r.Name, r.Findings)
 	}
-	writeThroughput(&b, all, style)
-	return style.print(w, b.String())
+	var containers []report.Throughput // each once
+	for _, p := range all.Processors {
+		for _, t := range p.Throughput {
+			if !slices.ContainsFunc(containers, func(o report.Throughput) bool { return o.Account == t.Account && o.Container == t.Container }) {
+				containers = append(containers, t)
+			}
+		}
+	}
+	if len(containers) > 0 {
+		below.WriteString("\n")
+	}
+	style.throughput(&below, "", containers)
+	return style.print(w, style.wrapLines(causes.String())+style.Table(statusRows(all), "POLLED", "AGE")+style.wrapLines(below.String()))
 }
 
 // explainedBy returns the names that a shared cause explains.
@@ -74,11 +83,16 @@ func isCaused(f report.Finding) bool {
 // remedy that follows several findings is written once.
 func (s Style) findings(b *strings.Builder, indent, name string, findings []report.Finding) {
 	for i, f := range findings {
-		s.sentence(b, indent, s.Paint(cmp.Or(name, f.Code), Bold)+": "+ended(oneLine(f.Sentence)))
+		fmt.Fprintf(b, "%s%s: %s\n", indent, s.Paint(cmp.Or(name, f.Code), Bold), ended(oneLine(f.Sentence)))
 		if i == len(findings)-1 || findings[i+1].Remedy != f.Remedy {
-			s.sentence(b, indent+"  ", s.Paint("Do:", Dim)+" "+f.Remedy+". More: feedscale explain "+f.Code)
+			fmt.Fprintf(b, "%s  %s\n", indent, s.remedy(f.Remedy, f.Code))
 		}
 	}
+}
+
+// remedy is what to do, and the word that explains more.
+func (s Style) remedy(do, word string) string {
+	return s.Paint("Do:", Dim) + " " + do + ". More: feedscale explain " + word
 }
 
 // problem is a finding in the JSON of status.
@@ -143,25 +157,4 @@ func statusRows(all report.List) [][]Cell {
 		rows = append(rows, cells)
 	}
 	return rows
-}
-
-// writeThroughput writes the throughput of each container once.
-func writeThroughput(b *strings.Builder, all report.List, style Style) {
-	shown := make(map[[2]string]bool)
-	for _, p := range all.Processors {
-		for _, t := range p.Throughput {
-			if id := [2]string{t.Account, t.Container}; !shown[id] {
-				if len(shown) == 0 {
-					b.WriteString("\n")
-				}
-				shown[id] = true
-				style.throughput(b, "", []report.Throughput{t})
-			}
-		}
-	}
-}
-
-// sentence writes a text on lines of their own.
-func (s Style) sentence(b *strings.Builder, indent, text string) {
-	b.WriteString(s.wrapLines(indent + text + "\n"))
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/console"
+	"github.com/feedscale/feedscale/functions/internal/discover"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func TestADurationHasNoPartThatIsZeroAtItsEnd(t *testing.T) {
@@ -64,6 +66,15 @@ func TestNoCellTellsATerminalWhatToDo(t *testing.T) {
 	t.Parallel()
 	got := console.Style{}.Table([][]console.Cell{console.Head("NAME", "OWNER"), {{Text: "a\tb"}, {Text: "wor\x1b[31mker\r\nnext"}}})
 	if strings.Count(got, "\n") != 2 || strings.ContainsAny(got, "\x1b\r\t") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAnInspectionKeepsItsColorsAndNoOthers(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	testworld.Must(t, console.WriteInspection(&b, &discover.Inspection{Processor: "orders", Owner: new("wor\x1b[31mker")}, console.Style{Colors: true}))
+	if got := b.String(); !strings.HasPrefix(got, "\x1b[2mprocessor\x1b[0m      orders\n") || strings.Contains(got, "\x1b[31m") {
 		t.Errorf("%q", got)
 	}
 }

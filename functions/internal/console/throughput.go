@@ -26,18 +26,18 @@ func throughputRow(t report.Throughput) []Cell {
 // throughput writes what containers have, what they need, and the RU/s-hours of both.
 func (s Style) throughput(b *strings.Builder, indent string, containers []report.Throughput) {
 	for _, t := range containers {
-		s.sentence(b, indent, "Throughput of "+s.Paint(t.Container, Bold)+": "+throughputHeadline(t)+".")
+		fmt.Fprintf(b, "%sThroughput of %s: %s.\n", indent, s.Paint(t.Container, Bold), throughputHeadline(t))
 		for _, r := range t.Reasons {
-			s.sentence(b, indent+"  ", fmt.Sprintf("%s: %d RU/s, %s.", s.Paint(r.Step, Bold), r.RUPerSecond, oneLine(r.Why)))
+			fmt.Fprintf(b, "%s  %s: %d RU/s, %s.\n", indent, s.Paint(r.Step, Bold), r.RUPerSecond, oneLine(r.Why))
 		}
 		if t.Note != nil {
-			s.sentence(b, indent+"  ", s.Paint("Left alone:", Yellow)+" "+oneLine(*t.Note)+".")
+			fmt.Fprintf(b, "%s  %s %s.\n", indent, s.Paint("Left alone:", Yellow), oneLine(*t.Note))
 		}
 		if t.Error != nil {
-			s.sentence(b, indent+"  ", s.Paint("Unknown:", Red)+" "+oneLine(*t.Error))
+			fmt.Fprintf(b, "%s  %s %s\n", indent, s.Paint("Unknown:", Red), oneLine(*t.Error))
 		}
 		if t.Bill.Hours > 0 { // an hour is billed by its highest throughput
-			s.sentence(b, indent+"  ", fmt.Sprintf("In %s: at most %d RU/s-hours, and %d as decided.", report.Count(t.Bill.Hours, "hour"), t.Bill.ProvisionedRUHours, t.Bill.DesiredRUHours))
+			fmt.Fprintf(b, "%s  In %s: at most %d RU/s-hours, and %d as decided.\n", indent, report.Count(t.Bill.Hours, "hour"), t.Bill.ProvisionedRUHours, t.Bill.DesiredRUHours)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 		"leases": func(w io.Writer, style console.Style) error { return console.WriteLeases(w, found(), style) },
 		"check":  func(w io.Writer, style console.Style) error { return console.WriteChecks(w, checked(), false, style) },
 		"history": func(w io.Writer, style console.Style) error {
-			return console.History{Processor: "orders", Samples: hour(), From: noon.Add(-time.Hour), Until: noon}.Write(w, style)
+			return console.WriteHistory(w, report.History{Processor: "orders", Samples: hour()}, noon.Add(-time.Hour), noon, style)
 		},
 		"report": func(w io.Writer, style console.Style) error {
 			return console.WriteReport(w, reported(), false, style)

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -31,24 +32,22 @@ import (
 
 // Options are what the environment does not say.
 type Options struct {
-	Metrics  prometheus.Gatherer
-	Version  string // of this build
-	Instance string // names this process among all that push the same metrics
-	Log      *slog.Logger
+	Metrics prometheus.Gatherer
+	Version string // of this build
+	Log     *slog.Logger
 }
-
-// Pusher pushes until it is stopped. The zero value pushes nothing.
-type Pusher struct{ provider *metric.MeterProvider }
 
 // Start begins to push, at the interval of OTEL_METRIC_EXPORT_INTERVAL, if the environment names a
 // collector. If that cannot be used, the log says so, and nothing is pushed: telemetry stops no program.
-func Start(o Options) Pusher {
+// stop pushes a last time and ends, or ends with its context.
+func Start(o Options) (stop func(context.Context)) {
+	stop = func(context.Context) {}
 	asked, err := asked()
 	if err != nil {
 		o.Log.Warn("metrics are not pushed by OTLP", "error", err.Error())
 	}
 	if !asked {
-		return Pusher{}
+		return stop
 	}
 	// for the whole process
 	otel.SetLogger(logr.FromSlogHandler(bare{o.Log.Handler()}))
@@ -56,11 +55,13 @@ func Start(o Options) Pusher {
 	to, err := newExporter(context.Background(), o.Log)
 	if err != nil {
 		o.Log.Warn("metrics are not pushed by OTLP", "error", err.Error())
-		return Pusher{}
+		return stop
 	}
+	host, _ := os.Hostname() // "" if it has none
+	instance := fmt.Sprintf("%s/%d", cmp.Or(host, "unknown"), os.Getpid())
 	described, err := resource.New(context.Background(),
 		resource.WithAttributes(
-			attribute.String("service.name", "feedscale"), attribute.String("service.version", o.Version), attribute.String("service.instance.id", o.Instance),
+			attribute.String("service.name", "feedscale"), attribute.String("service.version", o.Version), attribute.String("service.instance.id", instance),
 		),
 		resource.WithFromEnv(), // behind ours: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win
 	)
@@ -68,22 +69,14 @@ func Start(o Options) Pusher {
 		o.Log.Warn("OTEL_RESOURCE_ATTRIBUTES cannot be read", "next", "write name=value,name=value")
 	}
 	reader := metric.NewPeriodicReader(to, metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(o.Metrics))))
-	return Pusher{metric.NewMeterProvider(metric.WithReader(reader), metric.WithResource(described))}
-}
-
-// Stop pushes a last time and ends, or ends with ctx.
-func (p Pusher) Stop(ctx context.Context) {
-	if p.provider == nil {
-		return
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = p.provider.Shutdown(ctx) // the exporter has logged what fails
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done(): // reading the metrics does not end with it
+	provider := metric.NewMeterProvider(metric.WithReader(reader), metric.WithResource(described))
+	return func(ctx context.Context) {
+		ctx, end := context.WithCancel(ctx)
+		go func() {
+			defer end()
+			_ = provider.Shutdown(ctx) // the exporter has logged what fails
+		}()
+		<-ctx.Done() // reading the metrics does not end with it
 	}
 }
 

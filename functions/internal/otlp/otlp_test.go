@@ -3,6 +3,8 @@ package otlp
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -94,12 +96,12 @@ func registry() *prometheus.Registry {
 }
 
 // start begins to push by an environment.
-func start(t *testing.T, environment map[string]string, log io.Writer) Pusher {
+func start(t *testing.T, environment map[string]string, log io.Writer) (stop func(context.Context)) {
 	t.Helper()
 	for name, value := range environment {
 		t.Setenv(name, value)
 	}
-	return Start(Options{Metrics: registry(), Version: "v1.2.3", Instance: "machine/7", Log: slog.New(slog.NewJSONHandler(log, nil))})
+	return Start(Options{Metrics: registry(), Version: "v1.2.3", Log: slog.New(slog.NewJSONHandler(log, nil))})
 }
 
 func TestWhatAScrapeShowsIsPushed(t *testing.T) {
@@ -127,7 +129,7 @@ func TestWhatAScrapeShowsIsPushed(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			r := newReceiver(t)
 			var log bytes.Buffer
-			start(t, c.environment(r.URL), &log).Stop(t.Context())
+			start(t, c.environment(r.URL), &log)(t.Context())
 			if len(r.pushes) != 1 || log.Len() > 0 {
 				t.Fatalf("%d pushes, and it logged %s", len(r.pushes), &log)
 			}
@@ -140,7 +142,7 @@ func TestWhatAScrapeShowsIsPushed(t *testing.T) {
 			for _, a := range pushed.Resource.Attributes {
 				described[a.Key] = a.Value.GetStringValue()
 			}
-			if described["service.name"] != "feedscale" || described["service.version"] != "v1.2.3" || described["service.instance.id"] != "machine/7" {
+			if described["service.name"] != "feedscale" || described["service.version"] != "v1.2.3" || !strings.HasSuffix(described["service.instance.id"], fmt.Sprintf("/%d", os.Getpid())) {
 				t.Errorf("it comes from %v", described)
 			}
 			found := make(map[string]*metrics.Metric)
@@ -184,7 +186,7 @@ func TestNothingIsPushedUnlessTheEnvironmentAsksForIt(t *testing.T) {
 	} {
 		t.Run(rule, func(t *testing.T) {
 			var log bytes.Buffer
-			start(t, environment, &log).Stop(t.Context())
+			start(t, environment, &log)(t.Context())
 			if len(r.requests) > 0 || log.Len() > 0 {
 				t.Errorf("%d requests, and it logged %s", len(r.requests), &log)
 			}
@@ -206,7 +208,7 @@ func TestAMistakeIsSaidWithoutItsSecret(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var log bytes.Buffer
-			start(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", c.name: c.value}, &log).Stop(t.Context())
+			start(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", c.name: c.value}, &log)(t.Context())
 			if !strings.Contains(log.String(), c.says) || strings.Contains(log.String(), secret) {
 				t.Errorf("it logged %s", &log)
 			}
@@ -271,7 +273,7 @@ func TestACollectorThatIsGoneIsSaidAndLetsTheProcessEnd(t *testing.T) {
 	var log bytes.Buffer
 	start(t, map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://user:" + secret + "@127.0.0.1:1", "OTEL_EXPORTER_OTLP_HEADERS": "api-key=" + secret, "OTEL_EXPORTER_OTLP_TIMEOUT": "100",
-	}, &log).Stop(t.Context())
+	}, &log)(t.Context())
 	if strings.Count(log.String(), "the collector cannot be reached") != 1 || strings.Contains(log.String(), secret) {
 		t.Errorf("it logged %s", &log)
 	}

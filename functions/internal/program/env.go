@@ -64,10 +64,8 @@ func terminal(f *os.File) func() (width, height int, ok bool) {
 }
 
 func version(release string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return cmp.Or(release, info.Main.Version, "(devel)")
-	}
-	return cmp.Or(release, "(devel)")
+	info, _ := debug.ReadBuildInfo() // which every build with modules has
+	return cmp.Or(release, info.Main.Version, "(devel)")
 }
 
 // Getenv returns a variable of the environment, "" if it is not set.
