@@ -12,7 +12,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,29 +66,14 @@ func (s *Store) Commit(ctx context.Context, version state.Version, next state.St
 }
 
 func (s *Store) commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
-	if event != nil {
-		if err := event.Check(next.Processor); err != nil {
-			return err
-		}
-	}
-	encoded, err := state.Encode(next, plainBytes)
+	write, err := state.NewWrite(next, event, plainBytes)
 	if err != nil {
 		return err
-	}
-	sample, err := next.Sample().Encode()
-	if err != nil {
-		return err
-	}
-	var summary []byte
-	if next.Finished != nil {
-		if summary, err = json.Marshal(next.Finished); err != nil {
-			return err
-		}
 	}
 	return within(ctx, s.db.Batch, func(tx *bolt.Tx) error {
 		outbox, history := tx.Bucket(outboxBucket), historyOf(tx)
 		history.FillPercent = historyFillRatio
-		_, err := replace(tx, next.Processor, version, encoded)
+		_, err := replace(tx, next.Processor, version, write.State)
 		if err == nil && event != nil {
 			key := eventKey(event.Processor, event.Sequence)
 			if outbox.Get(key) != nil {
@@ -97,11 +81,11 @@ func (s *Store) commit(ctx context.Context, version state.Version, next state.St
 			}
 			err = outbox.Put(key, event.Body)
 		}
-		if err == nil && next.Finished != nil {
-			err = summariesOf(tx).Put(sampleKey(next.Processor, next.Finished.Hour), summary)
+		if err == nil && write.Summary != nil {
+			err = summariesOf(tx).Put(sampleKey(next.Processor, next.Finished.Hour), write.Summary)
 		}
-		if err == nil && !next.AttemptedAt.IsZero() {
-			err = history.Put(sampleKey(next.Processor, next.AttemptedAt), sample)
+		if err == nil && write.Sample != nil {
+			err = history.Put(sampleKey(next.Processor, next.AttemptedAt), write.Sample)
 		}
 		return err
 	})
@@ -234,9 +218,6 @@ func readState(value []byte) (state.Entry, error) {
 		return state.Entry{}, err
 	}
 	stored, err := state.Decode(bytes.Clone(value[numberBytes:]))
-	if err != nil && !errors.Is(err, state.ErrNewer) {
-		err = fmt.Errorf("it cannot be read (%w): restore the file from a backup, or give another one in FEEDSCALE_STATE", err)
-	}
 	stored.Version = version
 	return stored, err
 }
