@@ -50,7 +50,6 @@ func (t *tick) publish(ctx context.Context, waiting []state.Event) (left int) {
 		remove = append(remove, event.Sequence)
 		t.refused.Store(nil)
 	case errors.Is(err, events.ErrTooLarge):
-		t.tooLarge.Add(1)
 		remove = append(remove, event.Sequence)
 		t.Log.Error("a scale event is too large for the queue and is dropped: its successors are not held up", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
 	default:
@@ -78,7 +77,11 @@ func (t *tick) send(ctx context.Context, e state.Event) error {
 	t.queue.do(func() {
 		if !t.mute.Load() {
 			defer t.took.add("the queue", time.Now())
-			err = t.Publisher.Publish(ctx, e.Body)
+			if err = t.Publisher.Publish(ctx, e.Body); err == nil {
+				t.published.Add(1)
+			} else {
+				t.publishErrors.Add(1)
+			}
 		}
 	})
 	if errors.Is(err, events.ErrUnreachable) && t.mute.Swap(true) {

@@ -26,20 +26,21 @@ const waveAfter = 500 * time.Millisecond
 // tick is one tick in progress: it carries out the plans.
 type tick struct {
 	*Poller
-	scope      scope
-	budget     budget
-	stopping   context.Context // ends where the tick is told to stop
-	took       waits
-	finishing  sync.WaitGroup
-	deciding   slots // what is measured waits for one, so that it does not pile up before a slow store
-	store      slots
-	queue      slots
-	mute       atomic.Bool      // the queue gave no answer
-	tooLarge   atomic.Int64     // events that were dropped for their size
-	signals    *signalTurn      // nil = there is no signal queue to keep
-	containers *throughput.Turn // nil = no container follows, as in a shard
-	parts      atomic.Int64     // that the tick is polled in
-	handedOver atomic.Int64     // processors in shards that the queue took
+	scope         scope
+	budget        budget
+	stopping      context.Context // ends where the tick is told to stop
+	took          waits
+	finishing     sync.WaitGroup
+	deciding      slots // what is measured waits for one, so that it does not pile up before a slow store
+	store         slots
+	queue         slots
+	mute          atomic.Bool      // the queue gave no answer
+	published     atomic.Int64     // events that the queue took
+	publishErrors atomic.Int64     // events that it did not take
+	signals       *signalTurn      // nil = there is no signal queue to keep
+	containers    *throughput.Turn // nil = no container follows, as in a shard
+	parts         atomic.Int64     // that the tick is polled in
+	handedOver    atomic.Int64     // processors in shards that the queue took
 }
 
 // run loads the states side by side, and plans and measures what is loaded in waves: one if the
@@ -395,7 +396,7 @@ func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) 
 		result.Unpublished += t.publishOrphans(ctx, configured)
 	}
 	t.Clock.compare(polls)
-	result.TooLarge = int(t.tooLarge.Load())
+	result.Published, result.PublishErrors = int(t.published.Load()), int(t.publishErrors.Load())
 	result.Longest = t.took.longest
 	if t.scope.DryRun {
 		return result, nil
