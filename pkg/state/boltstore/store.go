@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -108,7 +107,7 @@ func replace(tx *bolt.Tx, name string, from state.Version, content []byte) (stat
 		return "", err
 	}
 	value := append(binary.BigEndian.AppendUint64(nil, number), content...)
-	return versionOf(number), states.Put([]byte(name), value)
+	return state.Version(value[:numberBytes]), states.Put([]byte(name), value)
 }
 
 // Documents implements state.Store.
@@ -195,11 +194,8 @@ func (s *Store) failed(what, processor string, err error) error {
 // end of a key. All are big-endian, so that bbolt sorts them as numbers.
 const numberBytes = 8
 
-// A value of the states bucket is its version, which increases with every commit to the file, and the
-// encoded State.
-func versionOf(number uint64) state.Version { return state.Version(strconv.FormatUint(number, 10)) }
-
-// readVersion returns the version in a value of the states bucket; "" if there is no value.
+// readVersion returns the version in a value of the states bucket; "" if there is no value. A value is its
+// version, which increases with every commit to the file, and the encoded State.
 func readVersion(value []byte) (state.Version, error) {
 	if value == nil {
 		return "", nil
@@ -207,7 +203,7 @@ func readVersion(value []byte) (state.Version, error) {
 	if len(value) < numberBytes {
 		return "", errors.New("the stored state is cut off")
 	}
-	return versionOf(binary.BigEndian.Uint64(value)), nil
+	return state.Version(value[:numberBytes]), nil
 }
 
 // readState returns what is in a value of the states bucket; the zero Entry if there is no value. It copies
