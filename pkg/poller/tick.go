@@ -265,8 +265,8 @@ func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorL
 	t.follow(d)
 	t.say(d.name, &last.Lag, before, lag)
 	t.emit(d, state.Observation{
-		Since: last.AttemptedAt, LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
-		Due: d.processor.NextPoll(t.Ticks, *last, last.AttemptedAt), Hour: last.Hour,
+		LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
+		Due: d.processor.NextPoll(t.Ticks, *last, last.AttemptedAt),
 	})
 	last.Forget()
 	d.tell(d.next)
@@ -307,7 +307,7 @@ func (t *tick) rest(ctx context.Context, d *subject) {
 
 // emit records what was decided in the history, and makes an event of it if one is due.
 func (t *tick) emit(d *subject, o state.Observation) {
-	d.next.Record(d.last.Recorded, o)
+	d.next.Record(d.last, o)
 	if !t.eventDue(*d.next, t.scope.now) {
 		return
 	}
