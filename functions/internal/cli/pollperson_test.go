@@ -138,7 +138,7 @@ func TestAStateTableThatIsDownIsSaidOnce(t *testing.T) {
 		t.Errorf("the log of status: %s", r.Stderr)
 	}
 	delete(p.settings, "FEEDSCALE_LOG_LEVEL")
-	if r := p.run(t, "poll"); r.Status != 1 || strings.Count(r.Stderr, "cannot be reached") != 1 || !strings.Contains(r.Stderr, "nothing could be committed") {
+	if r := p.run(t, "poll"); r.Status != 1 || strings.Count(r.Stderr, "no answer from 127.0.0.1:1") != 1 || !strings.Contains(r.Stderr, "nothing could be committed") {
 		t.Errorf("poll: %+v", r)
 	}
 }
