@@ -61,33 +61,31 @@ func (s *Store) Load(ctx context.Context, processor string) (state.Entry, error)
 // Commit implements state.Store. Once it has returned, what it stored survives a crash of the
 // process and of the machine.
 func (s *Store) Commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
-	return s.failed("commit", next.Processor, s.commit(ctx, version, next, event))
+	write, err := state.NewWrite(next, event, plainBytes)
+	if err == nil {
+		err = within(ctx, s.db.Batch, func(tx *bolt.Tx) error { return commit(tx, version, next, event, write) })
+	}
+	return s.failed("commit", next.Processor, err)
 }
 
-func (s *Store) commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
-	write, err := state.NewWrite(next, event, plainBytes)
-	if err != nil {
-		return err
+func commit(tx *bolt.Tx, version state.Version, next state.State, event *state.Event, write state.Write) error {
+	outbox, history := tx.Bucket(outboxBucket), historyOf(tx)
+	history.FillPercent = historyFillRatio
+	_, err := replace(tx, next.Processor, version, write.State)
+	if err == nil && event != nil {
+		key := eventKey(event.Processor, event.Sequence)
+		if outbox.Get(key) != nil {
+			return state.ErrConflict // another tick has put it there
+		}
+		err = outbox.Put(key, event.Body)
 	}
-	return within(ctx, s.db.Batch, func(tx *bolt.Tx) error {
-		outbox, history := tx.Bucket(outboxBucket), historyOf(tx)
-		history.FillPercent = historyFillRatio
-		_, err := replace(tx, next.Processor, version, write.State)
-		if err == nil && event != nil {
-			key := eventKey(event.Processor, event.Sequence)
-			if outbox.Get(key) != nil {
-				return state.ErrConflict // another tick has put it there
-			}
-			err = outbox.Put(key, event.Body)
-		}
-		if err == nil && write.Summary != nil {
-			err = summariesOf(tx).Put(sampleKey(next.Processor, next.Finished.Hour), write.Summary)
-		}
-		if err == nil && write.Sample != nil {
-			err = history.Put(sampleKey(next.Processor, next.AttemptedAt), write.Sample)
-		}
-		return err
-	})
+	if err == nil && write.Summary != nil {
+		err = summariesOf(tx).Put(sampleKey(next.Processor, next.Finished.Hour), write.Summary)
+	}
+	if err == nil && write.Sample != nil {
+		err = history.Put(sampleKey(next.Processor, next.AttemptedAt), write.Sample)
+	}
+	return err
 }
 
 // replace replaces what is stored under a name, and returns the new version; without content, it removes it.

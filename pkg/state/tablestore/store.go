@@ -106,10 +106,8 @@ func (s *Store) Documents(ctx context.Context, prefix string) ([]state.Document,
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey ge %s and PartitionKey lt %s and RowKey eq '%s'", quoted(prefix), quoted(end), stateRow))
 	found := make([]state.Document, len(rows))
 	for i, row := range rows {
-		var text []byte
-		if text, err = encodedState(row); err != nil {
-			break
-		}
+		text, unread := encodedState(row)
+		err = cmp.Or(err, unread)
 		found[i] = state.Document{Name: row.PartitionKey, Version: state.Version(row.ETag), Text: text}
 	}
 	if err != nil {
