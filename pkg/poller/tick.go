@@ -262,7 +262,9 @@ func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorL
 	if d.next.Group != "" {
 		d.next.Published = nil // of a time before the group, which publishes for its members
 	}
-	t.follow(d)
+	if t.containers != nil {
+		d.next.Containers = t.containers.Follow(d.name, d.want(d.next), last.Containers)
+	}
 	t.say(d.name, &last.Lag, before, lag)
 	t.emit(d, state.Observation{
 		LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
