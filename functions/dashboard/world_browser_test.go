@@ -182,7 +182,7 @@ func (a actor) play(t *testing.T, store state.Store) error {
 			a.twist(&lag, before)
 		}
 		lag, s.Health = health.Assess(health.Input{Now: at, Lag: lag, Policy: policy().Health, Asked: s.Memory.Asked, Memory: s.Health})
-		since := s.AttemptedAt
+		last := s
 		outcome := scaling.Decide(scaling.Input{Now: at, Lag: lag, Policy: policy(), Memory: s.Memory})
 		s.AttemptedAt, s.Lag, s.Decision, s.Memory = at, lag, outcome.Decision, outcome.Memory
 		if lag.Known() {
@@ -194,7 +194,7 @@ func (a actor) play(t *testing.T, store state.Store) error {
 			}
 			replicas = d.Replicas
 		}
-		s.Record(s.Recorded, state.Observation{Since: since, LeaseExpiration: time.Minute, Due: at, Hour: s.Hour})
+		s.Record(&last, state.Observation{LeaseExpiration: time.Minute, Due: at})
 		if err := store.Commit(t.Context(), version, s, nil); err != nil {
 			return err
 		}
@@ -233,6 +233,7 @@ func playGroup(t *testing.T, store state.Store, members []actor) {
 	g := state.State{Processor: "shop-workers", Epoch: 1}
 	var version state.Version
 	for i := range min(len(histories[0]), len(histories[1]), len(histories[2])) {
+		last := g
 		g.AttemptedAt, g.PolledAt, g.Members = histories[0][i].Time, histories[0][i].Time, nil
 		most, who := 0, ""
 		for k, m := range members {
@@ -249,7 +250,7 @@ func playGroup(t *testing.T, store state.Store, members []actor) {
 			d.Previous = &g.Decision.Replicas
 		}
 		g.Decision = &d
-		g.Record(g.Recorded, state.Observation{})
+		g.Record(&last, state.Observation{})
 		testworld.Must(t, store.Commit(t.Context(), version, g, nil))
 		record, err := storetest.Load(t.Context(), store, g.Processor)
 		testworld.Must(t, err)

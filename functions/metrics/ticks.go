@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/feedscale/feedscale/functions/internal/overview"
-	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -80,6 +78,8 @@ func (h *Handler) Observe(result report.Tick, duration time.Duration, overran bo
 		t.overruns.Inc()
 	}
 	t.commitFailures.Add(float64(result.Uncommitted))
+	t.published.Add(float64(result.Published))
+	t.publishErrors.Add(float64(result.PublishErrors))
 	t.unpublished.WithLabelValues().Set(float64(result.Unpublished))
 }
 
@@ -92,26 +92,6 @@ func (h *Handler) ObserveSignals(queue string, messages int, err error) {
 		return
 	}
 	h.ticks.signals.WithLabelValues(queue).Set(float64(messages))
-}
-
-// Publisher returns p, with every delivery counted.
-func (h *Handler) Publisher(p events.Publisher) events.Publisher {
-	return publisher{Publisher: p, ticks: &h.ticks}
-}
-
-type publisher struct {
-	events.Publisher
-	ticks *ticks
-}
-
-func (p publisher) Publish(ctx context.Context, body []byte) error {
-	err := p.Publisher.Publish(ctx, body)
-	if err != nil {
-		p.ticks.publishErrors.Inc()
-	} else {
-		p.ticks.published.Inc()
-	}
-	return err
 }
 
 // polls counts what this process has polled of each processor. There may be thousands, and a vector of the

@@ -15,8 +15,6 @@ const lookBack = 24 * time.Hour
 const (
 	// maxSamples is the greatest number of samples in an answer: those of a day, with a margin.
 	maxSamples = 6_000
-	// maxReading is how many histories are read and sent at once. More wait.
-	maxReading = 2
 	// readAtOnce is how much of a history is in memory before it is thinned.
 	readAtOnce = 6 * time.Hour
 	// longestHistory is the most that FEEDSCALE_HISTORY may keep.

@@ -32,9 +32,9 @@ const (
 	RouteState   = "/api/processors/{name}/state" // if ServeState is set
 )
 
-// maxListing is how many lists with partitions are made and sent at once. More wait: of 100,000 leases one takes
-// some 90 MiB.
-const maxListing = 2
+// maxLarge is how many large answers are made and sent at once. More wait: a list of 100,000 leases takes some
+// 90 MiB.
+const maxLarge = 2
 
 // Handler serves all routes.
 type Handler struct {
@@ -48,21 +48,18 @@ type Handler struct {
 	// is open here.
 	ServeState bool
 
-	reading *semaphore.Weighted // places of histories that are read
-	listing *semaphore.Weighted // places of lists with partitions, each of which is in memory until it is sent
+	large *semaphore.Weighted // places of large answers
 }
 
 // Register adds the routes to a mux.
 func (h *Handler) Register(mux *http.ServeMux) {
-	h.reading, h.listing = semaphore.NewWeighted(maxReading), semaphore.NewWeighted(maxListing)
-	routes := map[string]http.HandlerFunc{
-		Route: h.all, RouteOne: h.answered(nil, h.one), RouteHistory: h.answered(h.reading, h.history), RouteReport: h.answered(h.reading, h.report),
-	}
+	h.large = semaphore.NewWeighted(maxLarge)
+	routes := map[string]http.HandlerFunc{Route: h.all, RouteOne: h.small(h.one), RouteHistory: h.inTurn(h.history), RouteReport: h.inTurn(h.report)}
 	if h.Policies != nil {
-		routes[RouteSimulation] = h.answered(semaphore.NewWeighted(1), h.simulate)
+		routes[RouteSimulation] = h.inTurn(h.simulate)
 	}
 	if h.ServeState {
-		routes[RouteState] = h.answered(nil, h.state)
+		routes[RouteState] = h.small(h.state)
 	}
 	for route, answer := range routes {
 		mux.HandleFunc("GET "+route, answer)
@@ -80,18 +77,22 @@ func refused(format string, args ...any) error {
 	return refusal{fmt.Errorf(format, args...), http.StatusBadRequest}
 }
 
-// answered answers with what a function returns, or with why it does not. Until the answer is sent, it has
-// one of some places; nil is without limit.
-func (h *Handler) answered(places *semaphore.Weighted, answer func(*http.Request) (any, error)) http.HandlerFunc {
+// small answers with what a function returns, or with why it does not.
+func (h *Handler) small(answer func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if places != nil {
-			if places.Acquire(r.Context(), 1) != nil {
-				return // the caller has gone
-			}
-			defer places.Release(1)
-		}
 		body, err := answer(r)
 		h.answer(w, r, body, err)
+	}
+}
+
+// inTurn answers like small, and holds one of the places of large answers until it has sent its own.
+func (h *Handler) inTurn(answer func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if h.large.Acquire(r.Context(), 1) != nil {
+			return // the caller has gone
+		}
+		defer h.large.Release(1)
+		h.small(answer)(w, r)
 	}
 }
 
@@ -123,11 +124,11 @@ func (h *Handler) all(w http.ResponseWriter, r *http.Request) {
 	fields, names := r.URL.Query().Get("fields"), r.URL.Query()["name"]
 	switch {
 	case fields == "trend":
-		h.answered(h.reading, h.trend)(w, r)
+		h.inTurn(h.trend)(w, r)
 	case fields == "summary" && len(names) == 0:
 		h.answer(w, r, h.Summary(), nil)
 	case fields == "summary" || fields == "":
-		h.answered(h.listing, func(r *http.Request) (any, error) { return h.List(r.Context(), names, fields == ""), nil })(w, r)
+		h.inTurn(func(r *http.Request) (any, error) { return h.List(r.Context(), names, fields == ""), nil })(w, r)
 	default:
 		h.answer(w, r, nil, refused("fields is %q; allowed are summary, which leaves the partitions out, and trend, which is the lag of the last hour", fields))
 	}

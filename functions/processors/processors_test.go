@@ -316,7 +316,7 @@ func TestATrendIsOfTheRowsThatAreSeen(t *testing.T) {
 		s := lagging("orders")
 		s.AttemptedAt = noon.Add(time.Duration(i-4) * time.Minute)
 		s.Lag.Time, s.Lag.Partitions[0].Lag = s.AttemptedAt, lag
-		s.Record(nil, state.Observation{})
+		s.Record(new(state.State), state.Observation{})
 		testworld.Must(t, f.store.Commit(t.Context(), version, s, nil))
 		entry, err := storetest.Load(t.Context(), f.store, "orders")
 		testworld.Must(t, err)

@@ -19,8 +19,7 @@ const maxSimulated = 2_000_000 * time.Second
 // maxReplayed is the most samples that are read for a replay: those of a week, and some to spare.
 const maxReplayed = 50_000
 
-// simulate answers with what a policy would have made of the samples with since <= time < until. One
-// replay runs at a time.
+// simulate answers with what a policy would have made of the samples with since <= time < until.
 func (h *Handler) simulate(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	since, until, err := h.between(r)

@@ -66,13 +66,6 @@ func (b bodies) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// CloseIdleConnections is what http.Client calls.
-func (b bodies) CloseIdleConnections() {
-	if next, ok := b.next.(interface{ CloseIdleConnections() }); ok {
-		next.CloseIdleConnections()
-	}
-}
-
 // body is a body with an end, beyond which it says that it is too long.
 type body struct{ io.ReadCloser }
 

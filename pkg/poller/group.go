@@ -71,7 +71,7 @@ func (t *tick) decideFor(g Group, d *subject, members []*subject) {
 	d.next.Members, d.next.Paused = memberStates(members), paused
 	d.next.Decision, d.next.Memory = scaling.Group(t.scope.now, asking, g.Policy, d.last.Memory)
 	t.followGroup(d, members)
-	t.emit(d, state.Observation{Since: d.last.AttemptedAt})
+	t.emit(d, state.Observation{})
 }
 
 func memberStates(members []*subject) []state.Member {

@@ -39,25 +39,23 @@ func (t *tick) publish(ctx context.Context, waiting []state.Event) (left int) {
 		return 0
 	}
 	newest := newestOf(waiting)
-	event, remove := waiting[newest], []int64(nil)
-	for i, e := range waiting {
-		if i != newest {
-			remove = append(remove, e.Sequence)
-		}
-	}
+	event := waiting[newest]
 	switch err := t.send(ctx, event); {
 	case err == nil:
-		remove = append(remove, event.Sequence)
 		t.refused.Store(nil)
 	case errors.Is(err, events.ErrTooLarge):
-		t.tooLarge.Add(1)
-		remove = append(remove, event.Sequence)
 		t.Log.Error("a scale event is too large for the queue and is dropped: its successors are not held up", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
 	default:
 		left = 1
 		if !errors.Is(err, errNotTried) {
 			t.refused.Store(t.undelivered(err))
 			t.Log.Error("a scale event cannot be published: it stays in the outbox for the next tick", "processor", event.Processor, "sequence", event.Sequence, "error", err.Error())
+		}
+	}
+	var remove []int64
+	for i, e := range waiting {
+		if i != newest || left == 0 {
+			remove = append(remove, e.Sequence)
 		}
 	}
 	if len(remove) == 0 {
@@ -78,7 +76,11 @@ func (t *tick) send(ctx context.Context, e state.Event) error {
 	t.queue.do(func() {
 		if !t.mute.Load() {
 			defer t.took.add("the queue", time.Now())
-			err = t.Publisher.Publish(ctx, e.Body)
+			if err = t.Publisher.Publish(ctx, e.Body); err == nil {
+				t.published.Add(1)
+			} else {
+				t.publishErrors.Add(1)
+			}
 		}
 	})
 	if errors.Is(err, events.ErrUnreachable) && t.mute.Swap(true) {

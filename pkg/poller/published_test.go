@@ -34,15 +34,17 @@ func TestAnEventThatIsTooLargeIsDroppedSaidAndHoldsUpNoOther(t *testing.T) {
 	var log bytes.Buffer
 	w.poller.Publisher, w.poller.Log = small{w.poller.Publisher, 1}, slog.New(slog.NewTextHandler(&log, nil))
 	w.write(5)
-	if r := w.tick(); r.Unpublished != 0 || r.TooLarge != 1 || r.Complete() {
-		t.Errorf("%d unpublished, want none: it will never be taken; %d too large, complete %v", r.Unpublished, r.TooLarge, r.Complete())
+	if r := w.tick(); r.Unpublished != 0 || r.PublishErrors != 1 || r.Complete() {
+		t.Errorf("%d unpublished, want none: it will never be taken; %d failed, complete %v", r.Unpublished, r.PublishErrors, r.Complete())
 	}
 	w.wantEvents()
 	if got := log.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, "is too large for the queue and is dropped") || !strings.Contains(got, "processor=orders sequence=1") {
 		t.Errorf("the log says %s", got)
 	}
 	w.checkpoint(5)
-	w.tick()
+	if r := w.tick(); r.Published != 1 || r.PublishErrors != 0 {
+		t.Errorf("%d published and %d failed, want 1 and 0", r.Published, r.PublishErrors)
+	}
 	w.wantEvents("orders/2 1->1 false")
 }
 

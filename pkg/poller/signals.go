@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
@@ -33,9 +32,8 @@ const forgetAfter = 10 * time.Minute
 
 // knownSignals are what a process knows of its signal queues.
 type knownSignals struct {
-	idle    atomic.Bool   // there are none, neither configured nor left
-	trouble bounded.Notes // what is wrong with a queue and was said
-	emptied sync.Map      // names of left queues that this process has emptied
+	idle    atomic.Bool // there are none, neither configured nor left
+	emptied sync.Map    // names of left queues that this process has emptied
 }
 
 // signalTurn keeps the signal queues in one tick; a nil one keeps none.
@@ -193,10 +191,10 @@ func (s *signalTurn) do(ctx context.Context, do func(context.Context) error) (er
 
 // say logs what is wrong with a queue, and that nothing is any more, each once.
 func (s *signalTurn) say(queue, message string, err error, attributes ...any) {
-	switch {
-	case err != nil && s.known.trouble.News(queue, err.Error()):
+	switch about := "signals of " + queue; {
+	case err != nil && s.said.News(about, err.Error()):
 		s.Log.Error(message, append(attributes, "queue", queue, "error", err.Error())...)
-	case err == nil && s.known.trouble.News(queue, "") && queue != "":
+	case err == nil && s.said.News(about, "") && queue != "":
 		s.Log.Info("a signal queue holds the right count again", "queue", queue)
 	}
 }

@@ -17,14 +17,6 @@ func (d *subject) want(s *state.State) throughput.Want {
 	}
 }
 
-// follow adds to the State of a processor what its containers need.
-func (t *tick) follow(d *subject) {
-	if t.containers == nil {
-		return
-	}
-	d.next.Containers = t.containers.Follow(d.name, d.want(d.next), d.last.Containers)
-}
-
 // followGroup adds to the State of a group what the containers of its members need for what it
 // decided.
 func (t *tick) followGroup(d *subject, members []*subject) {

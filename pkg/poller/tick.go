@@ -26,20 +26,21 @@ const waveAfter = 500 * time.Millisecond
 // tick is one tick in progress: it carries out the plans.
 type tick struct {
 	*Poller
-	scope      scope
-	budget     budget
-	stopping   context.Context // ends where the tick is told to stop
-	took       waits
-	finishing  sync.WaitGroup
-	deciding   slots // what is measured waits for one, so that it does not pile up before a slow store
-	store      slots
-	queue      slots
-	mute       atomic.Bool      // the queue gave no answer
-	tooLarge   atomic.Int64     // events that were dropped for their size
-	signals    *signalTurn      // nil = there is no signal queue to keep
-	containers *throughput.Turn // nil = no container follows, as in a shard
-	parts      atomic.Int64     // that the tick is polled in
-	handedOver atomic.Int64     // processors in shards that the queue took
+	scope         scope
+	budget        budget
+	stopping      context.Context // ends where the tick is told to stop
+	took          waits
+	finishing     sync.WaitGroup
+	deciding      slots // what is measured waits for one, so that it does not pile up before a slow store
+	store         slots
+	queue         slots
+	mute          atomic.Bool      // the queue gave no answer
+	published     atomic.Int64     // events that the queue took
+	publishErrors atomic.Int64     // events that it did not take
+	signals       *signalTurn      // nil = there is no signal queue to keep
+	containers    *throughput.Turn // nil = no container follows, as in a shard
+	parts         atomic.Int64     // that the tick is polled in
+	handedOver    atomic.Int64     // processors in shards that the queue took
 }
 
 // run loads the states side by side, and plans and measures what is loaded in waves: one if the
@@ -261,11 +262,13 @@ func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorL
 	if d.next.Group != "" {
 		d.next.Published = nil // of a time before the group, which publishes for its members
 	}
-	t.follow(d)
+	if t.containers != nil {
+		d.next.Containers = t.containers.Follow(d.name, d.want(d.next), last.Containers)
+	}
 	t.say(d.name, &last.Lag, before, lag)
 	t.emit(d, state.Observation{
-		Since: last.AttemptedAt, LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
-		Due: d.processor.NextPoll(t.Ticks, *last, last.AttemptedAt), Hour: last.Hour,
+		LeaseExpiration: d.processor.Policy.Health.LeaseExpiration, Objective: d.processor.Policy.MaxChangeAge,
+		Due: d.processor.NextPoll(t.Ticks, *last, last.AttemptedAt),
 	})
 	last.Forget()
 	d.tell(d.next)
@@ -306,7 +309,7 @@ func (t *tick) rest(ctx context.Context, d *subject) {
 
 // emit records what was decided in the history, and makes an event of it if one is due.
 func (t *tick) emit(d *subject, o state.Observation) {
-	d.next.Record(d.last.Recorded, o)
+	d.next.Record(d.last, o)
 	if !t.eventDue(*d.next, t.scope.now) {
 		return
 	}
@@ -395,7 +398,7 @@ func (t *tick) result(ctx context.Context, polls []*subject, groups []*subject) 
 		result.Unpublished += t.publishOrphans(ctx, configured)
 	}
 	t.Clock.compare(polls)
-	result.TooLarge = int(t.tooLarge.Load())
+	result.Published, result.PublishErrors = int(t.published.Load()), int(t.publishErrors.Load())
 	result.Longest = t.took.longest
 	if t.scope.DryRun {
 		return result, nil

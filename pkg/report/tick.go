@@ -9,12 +9,13 @@ import (
 // Tick is the result of one tick.
 type Tick struct {
 	// of each processor that was polled, in the order of the configuration
-	Polled      []state.State
-	Groups      []state.State // of each group that was decided
-	Uncommitted int           // processors and groups that could not be committed, since the store failed
-	Unpublished int           // events that wait in the outbox for the next tick
-	TooLarge    int           // events that were dropped because the queue refuses their size
-	Longest     Took          // what it waited for longest
+	Polled        []state.State
+	Groups        []state.State // of each group that was decided
+	Uncommitted   int           // processors and groups that could not be committed, since the store failed
+	Published     int           // events that were delivered
+	PublishErrors int           // events that were not, of which one that is too large for the queue was dropped
+	Unpublished   int           // events that wait in the outbox for the next tick
+	Longest       Took          // what it waited for longest
 }
 
 // Complete reports whether everything was measured, stored and published.
@@ -24,7 +25,7 @@ func (t Tick) Complete() bool {
 			return false
 		}
 	}
-	return t.Uncommitted == 0 && t.Unpublished == 0 && t.TooLarge == 0
+	return t.Uncommitted == 0 && t.Unpublished == 0 && t.PublishErrors == 0
 }
 
 // Took is how long a tick waited for an account, the store or the queue.

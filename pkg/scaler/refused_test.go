@@ -29,7 +29,7 @@ func TestWhoeverAsksForAnyNamesDoesNotFillTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5_000 {
-		if _, err := s.ask(t.Context(), trigger{processor: fmt.Sprint(i)}); err == nil {
+		if _, err := s.ask(t.Context(), fmt.Sprint(i)); err == nil {
 			t.Fatal("there is an answer")
 		}
 	}
@@ -53,11 +53,11 @@ func TestANameThatNoEntryHasIsLoggedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if _, err := s.ask(t.Context(), trigger{processor: "order", scaledObject: "shop/orders"}); status.Code(err) != codes.NotFound {
+		if _, err := s.ask(t.Context(), "order"); status.Code(err) != codes.NotFound {
 			t.Fatal(err)
 		}
 	}
-	if text := log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "KEDA asks for what no entry names") || !strings.Contains(text, "scaledObject=shop/orders") {
+	if text := log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "KEDA asks for what no entry names") || !strings.Contains(text, "processor=order") {
 		t.Errorf("the log says %s", text)
 	}
 }

@@ -63,8 +63,6 @@ const (
 	maxHeaders = 16 << 10 // of a request, in bytes
 	// maxConnections is how many connections may be open. More wait until one is closed.
 	maxConnections = 1_000
-	// maxScaledObject is the most bytes of a ScaledObject's namespace and name, as Kubernetes has them.
-	maxScaledObject = 63 + 1 + 253
 	// maxWarnings is how many refusals are logged at once, warningsPerSecond how many over time: anybody may
 	// ask for any name.
 	maxWarnings, warningsPerSecond = 1_000, 1
@@ -206,21 +204,16 @@ func (s *Server) IsActive(ctx context.Context, ref *pb.ScaledObjectRef) (*pb.IsA
 	return &pb.IsActiveResponse{Result: replicas > 0}, nil
 }
 
-// trigger is what is kept of a ScaledObject while a call is open.
-type trigger struct{ processor, scaledObject string }
-
-// triggerOf reads what a call asks for. The error is a status of gRPC.
-func triggerOf(ref *pb.ScaledObjectRef) (trigger, error) {
-	t := trigger{ref.GetScalerMetadata()[processorKey], ref.GetNamespace() + "/" + ref.GetName()}
+// processorOf reads which processor or group a call asks for. The error is a status of gRPC.
+func processorOf(ref *pb.ScaledObjectRef) (string, error) {
+	name := ref.GetScalerMetadata()[processorKey]
 	switch {
-	case len(t.scaledObject) > maxScaledObject:
-		return t, status.Errorf(codes.InvalidArgument, "the name of the ScaledObject has %d characters with its namespace; allowed are %d", len(t.scaledObject), maxScaledObject)
-	case t.processor == "":
-		return t, status.Errorf(codes.InvalidArgument, "the trigger of ScaledObject %s names no processor; allowed is metadata such as processor: orders", t.scaledObject)
-	case !events.IsName(t.processor):
-		return t, status.Errorf(codes.InvalidArgument, "the trigger of ScaledObject %s names a processor that cannot be; allowed are %s", t.scaledObject, events.NameForm)
+	case name == "":
+		return "", status.Error(codes.InvalidArgument, "the trigger names no processor; allowed is metadata such as processor: orders")
+	case !events.IsName(name):
+		return "", status.Errorf(codes.InvalidArgument, "the trigger names a processor that cannot be; allowed are %s", events.NameForm)
 	}
-	return t, nil
+	return name, nil
 }
 
 // GetMetricSpec describes the metric, also without a decision: KEDA needs the metric's spec before it can
@@ -249,16 +242,15 @@ func metricOf(ref *pb.ScaledObjectRef) string {
 
 // replicas asks the source for the count of a call.
 func (s *Server) replicas(ctx context.Context, ref *pb.ScaledObjectRef) (int, error) {
-	t, err := triggerOf(ref)
+	name, err := processorOf(ref)
 	if err != nil {
 		return 0, err
 	}
-	return s.ask(ctx, t)
+	return s.ask(ctx, name)
 }
 
 // ask asks the source. Its error is a status of gRPC, which KEDA logs and counts as a failure.
-func (s *Server) ask(ctx context.Context, t trigger) (int, error) {
-	name := t.processor
+func (s *Server) ask(ctx context.Context, name string) (int, error) {
 	replicas, err := s.options.Source.Replicas(ctx, name)
 	switch {
 	case ctx.Err() != nil:
@@ -274,7 +266,7 @@ func (s *Server) ask(ctx context.Context, t trigger) (int, error) {
 		code, says = codes.NotFound, "KEDA asks for what no entry names, and says that no metric specs were returned"
 	}
 	if s.refusals.News(name, err.Error()) && s.warnings.Allow() {
-		s.options.Log.Warn(says, "processor", name, "scaledObject", t.scaledObject, "error", err.Error())
+		s.options.Log.Warn(says, "processor", name, "error", err.Error())
 	}
 	return 0, status.Error(code, err.Error())
 }
@@ -288,14 +280,14 @@ func (s *Server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStrea
 	if s.pushes.Add(1) > maxPushes {
 		return status.Errorf(codes.ResourceExhausted, "%d streams are open, which is the most", maxPushes)
 	}
-	t, err := triggerOf(ref) // all that is kept of the message
+	name, err := processorOf(ref) // all that is kept of the message
 	if err != nil {
 		return err
 	}
 	ctx, life, look := stream.Context(), time.After(streamLife), time.Tick(s.options.Interval) // nil without an interval
 	for told, active := false, false; ; {
-		changed := s.options.Source.Changed(t.processor) // before the look, so that no change falls between the two
-		replicas, err := s.ask(ctx, t)
+		changed := s.options.Source.Changed(name) // before the look, so that no change falls between the two
+		replicas, err := s.ask(ctx, name)
 		switch {
 		case status.Code(err) == codes.NotFound || ctx.Err() != nil:
 			return err
@@ -304,7 +296,7 @@ func (s *Server) StreamIsActive(ref *pb.ScaledObjectRef, stream grpc.ServerStrea
 			if err := stream.Send(&pb.IsActiveResponse{Result: active}); err != nil {
 				return err
 			}
-			s.options.Log.Debug("pushed", "processor", t.processor, "active", active)
+			s.options.Log.Debug("pushed", "processor", name, "active", active)
 		}
 		select {
 		case <-changed:

@@ -145,7 +145,7 @@ func TestWhatIsNotKnownIsAnErrorSoThatKEDAFallsBack(t *testing.T) {
 	}{
 		{"no number can be stood by", of("stale"), codes.Unavailable, "processor stale was last polled long ago", codes.OK},
 		{"nothing has that name", of("nobody"), codes.NotFound, `no processor or group is named "nobody": the processors file says which there are`, codes.NotFound},
-		{"no name is given", &pb.ScaledObjectRef{Name: "orders", Namespace: "shop"}, codes.InvalidArgument, "the trigger of ScaledObject shop/orders names no processor; allowed is metadata such as processor: orders", codes.InvalidArgument},
+		{"no name is given", &pb.ScaledObjectRef{Name: "orders", Namespace: "shop"}, codes.InvalidArgument, "the trigger names no processor; allowed is metadata such as processor: orders", codes.InvalidArgument},
 	} {
 		_, active := c.IsActive(t.Context(), r.ref)
 		_, metrics := c.GetMetrics(t.Context(), &pb.GetMetricsRequest{ScaledObjectRef: r.ref})

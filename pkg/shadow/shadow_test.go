@@ -126,7 +126,7 @@ func TestTheReportIsWhatRan(t *testing.T) {
 			lag.Partitions = append(lag.Partitions, p)
 		}
 		next := state.State{AttemptedAt: at, Lag: lag}
-		next.Record(last.Recorded, state.Observation{Since: last.AttemptedAt, LeaseExpiration: time.Minute, Due: last.AttemptedAt.Add(15 * time.Second), Hour: last.Hour})
+		next.Record(&last, state.Observation{LeaseExpiration: time.Minute, Due: last.AttemptedAt.Add(15 * time.Second)})
 		if next.Finished != nil {
 			hours = append(hours, *next.Finished)
 		}

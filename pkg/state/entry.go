@@ -26,15 +26,15 @@ func NewEntry(s State, version Version, outbox ...Event) Entry {
 	return Entry{Version: version, Outbox: outbox, head: head{State: s}}
 }
 
-// Decode returns the Entry of an encoded State, which the caller must not change any more. The error wraps
-// ErrNewer if the format is newer than this release's.
+// Decode returns the Entry of an encoded State, which the caller must not change any more. The error says what
+// to do.
 func Decode(encoded []byte) (s Entry, err error) {
 	err = read(encoded, func(d *json.Decoder) error { return d.Decode(&s.head) })
 	if s.head.Format > Format {
-		return Entry{}, fmt.Errorf("%w, in format %d of states, and this release reads up to %d: run that release again, or a later one; or delete this state, which forgets what was decided", ErrNewer, s.head.Format, Format)
+		return Entry{}, fmt.Errorf("it was written by a newer release of feedscale, in format %d of states, and this release reads up to %d: run that release again, or a later one; or delete this state, which forgets what was decided", s.head.Format, Format)
 	}
 	if err != nil {
-		return Entry{}, err
+		return Entry{}, unreadable(err)
 	}
 	if s.head.Format > 1 {
 		s.encoded = encoded
@@ -64,9 +64,13 @@ func (s *Entry) State() (State, error) {
 		return nil
 	})
 	if err != nil {
-		return State{}, fmt.Errorf("the stored state of %q cannot be read (%w): delete it, or use another one in FEEDSCALE_STATE", first.Processor, err)
+		return State{}, fmt.Errorf("processor %q: %w", first.Processor, unreadable(err))
 	}
 	return first.State, nil
+}
+
+func unreadable(err error) error {
+	return fmt.Errorf("the stored state cannot be read (%w): delete it, or use another one in FEEDSCALE_STATE", err)
 }
 
 // decodeLeases adds what the lines after the first one say of each lease.

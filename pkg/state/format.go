@@ -28,9 +28,6 @@ import (
 //     then a line for each lease (docs/decisions/0022-speed.md)
 const Format = 2
 
-// ErrNewer is wrapped by the error of a State whose format is newer than Format.
-var ErrNewer = errors.New("it was written by a newer release of feedscale")
-
 // maxText is the greatest length of a decompressed State, in bytes. States compress to a tenth.
 const maxText = 64 << 20
 
@@ -48,6 +45,27 @@ type line struct {
 	Progress  *health.Progress      `json:"progress,omitempty"`
 	Same      bool                  `json:"same,omitempty"` // the progress omits what the partition says
 	Flow      *sizing.Partition     `json:"flow,omitempty"`
+}
+
+// Write is what a Commit stores beside its event.
+type Write struct {
+	State           []byte
+	Sample, Summary []byte // nil if there is none
+}
+
+// NewWrite encodes what a Commit of s stores, and checks its event. plain is as for Encode.
+func NewWrite(s State, event *Event, plain int) (w Write, err error) {
+	if event != nil && (event.Processor != s.Processor || event.Sequence < 1 || event.Sequence > maxSequence) {
+		return w, fmt.Errorf("event %d of processor %q cannot be committed with it", event.Sequence, event.Processor)
+	}
+	w.State, err = Encode(s, plain)
+	if err == nil && !s.AttemptedAt.IsZero() {
+		w.Sample, err = s.Sample().Encode()
+	}
+	if err == nil && s.Finished != nil {
+		w.Summary, err = json.Marshal(s.Finished)
+	}
+	return w, err
 }
 
 // Encode returns s as stores keep it: as text of up to plain bytes, else with gzip.

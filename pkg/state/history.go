@@ -76,21 +76,19 @@ type SampledPartition struct {
 // mostSampled bounds the partitions of a Sample, so that its reasons have room beside them.
 const mostSampled = 8
 
-// Observation is what a Sample needs besides the State.
+// Observation is what a Sample needs besides the States.
 type Observation struct {
-	Since           time.Time     // of the poll before; zero if there was none
 	LeaseExpiration time.Duration // an owner is live while its lease was renewed within this time
 	Objective       time.Duration // the greatest age that is wanted; 0 = 60 s
 	Due             time.Time     // of this poll; zero = unknown
-	Hour            *Summary      // of the poll before; nil if there is none
 }
 
-// seconds returns the time that a poll stands for: since the poll before it, at most a given time.
-func (o Observation) seconds(at time.Time, most time.Duration) float64 {
-	if o.Since.IsZero() {
+// secondsSince returns the time that a poll stands for: since the last one, at most a given time.
+func (s *State) secondsSince(last *State, most time.Duration) float64 {
+	if last.AttemptedAt.IsZero() {
 		return 0
 	}
-	return min(max(0, at.Sub(o.Since)), most).Round(time.Millisecond).Seconds()
+	return min(max(0, s.AttemptedAt.Sub(last.AttemptedAt)), most).Round(time.Millisecond).Seconds()
 }
 
 // over returns as many seconds if an age is beyond the objective; 0 if it is not, or is unknown.
@@ -113,23 +111,23 @@ func longer(statuses map[changefeed.Status]float64, status changefeed.Status, se
 	return sum
 }
 
-// Record sets Since, Recorded, Hour and Finished, which are what the history keeps of s. before is
-// Recorded of the poll before, nil if there was none. If both polls are in one interval, the later sample
+// Record sets Since, Recorded, Hour and Finished, which are what the history keeps of s. last is the State of
+// the poll before, the zero State if there was none. If both polls are in one interval, the later sample
 // replaces the earlier one, adds to its sums and, if it changed nothing, takes over its decision.
-func (s *State) Record(before *Sample, o Observation) {
+func (s *State) Record(last *State, o Observation) {
 	s.Recorded = nil
-	sample := s.Sample()
+	sample, before := s.Sample(), last.Recorded
 	var earlier Sample // of the same interval
 	if before != nil && before.Time.Truncate(SampleInterval).Equal(sample.Time.Truncate(SampleInterval)) {
 		earlier = *before
 	}
-	seconds := o.seconds(s.AttemptedAt, SampleInterval)
+	seconds := s.secondsSince(last, SampleInterval)
 	sample.StatusSeconds = longer(earlier.StatusSeconds, sample.Status, seconds)
 	if len(s.Members) == 0 {
 		sample.LiveOwners = s.Lag.LiveOwners(s.AttemptedAt, o.LeaseExpiration, true)
 		sample.OverObjective = new(*cmp.Or(earlier.OverObjective, new(0.0)) + o.over(sample.Age, seconds))
 		sample.RequestCharge = new(*cmp.Or(earlier.RequestCharge, new(0.0)) + math.Round(s.Lag.Charge*100)/100)
-		s.summarize(sample, o)
+		s.summarize(last, sample, o)
 	}
 	if earlier.Changed() && sample.Replicas != nil && !sample.Changed() {
 		sample.Previous, sample.Direction = earlier.Previous, earlier.Direction
@@ -244,9 +242,9 @@ func (s Summary) At() time.Time { return s.Hour }
 
 // summarize adds the poll of sample to its hour, and finishes the hour of the polls before if it is an
 // earlier one.
-func (s *State) summarize(sample Sample, o Observation) {
+func (s *State) summarize(last *State, sample Sample, o Observation) {
 	hour := Summary{Hour: sample.Time.Truncate(time.Hour)}
-	if before := o.Hour; before != nil {
+	if before := last.Hour; before != nil {
 		switch before.Hour.Sub(hour.Hour) {
 		case 0, time.Hour: // a clock that goes back a little does not begin the hour before again
 			hour = *before
@@ -254,7 +252,7 @@ func (s *State) summarize(sample Sample, o Observation) {
 			s.Finished, hour.Owners = before, before.Owners
 		}
 	}
-	seconds := o.seconds(s.AttemptedAt, max(SampleInterval, o.Due.Add(SampleInterval).Sub(o.Since)))
+	seconds := s.secondsSince(last, max(SampleInterval, o.Due.Add(SampleInterval).Sub(last.AttemptedAt)))
 	hour.Seconds += seconds
 	if owners := sample.LiveOwners; owners != nil {
 		hour.OwnersKnown += seconds

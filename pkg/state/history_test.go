@@ -182,7 +182,7 @@ func TestALaterPollOfAnIntervalTakesOverWhatTheEarlierChanged(t *testing.T) {
 				next := state.State{AttemptedAt: start.Add(time.Duration(p.second) * time.Second), Decision: &scaling.Decision{
 					Previous: p.previous, Replicas: p.replicas, Direction: direction, Reasons: []scaling.Reason{{Why: fmt.Sprint(p.second)}},
 				}}
-				next.Record(last.Recorded, state.Observation{})
+				next.Record(&last, state.Observation{})
 				last = next
 			}
 			s := last.Sample()
@@ -272,9 +272,9 @@ func TestALaterPollOfAnIntervalKeepsThePartitionsOfTheChange(t *testing.T) {
 		AttemptedAt: polled().Truncate(state.SampleInterval), Decision: &scaling.Decision{Previous: new(1), Replicas: 4},
 		Lag: changefeed.ProcessorLag{Partitions: []changefeed.Partition{{Lease: "7", Lag: new(int64), Status: changefeed.StatusLagging}}},
 	}
-	first.Record(nil, state.Observation{})
+	first.Record(new(state.State), state.Observation{})
 	second := state.State{AttemptedAt: first.AttemptedAt.Add(5 * time.Second), Decision: &scaling.Decision{Previous: new(4), Replicas: 4}}
-	second.Record(first.Recorded, state.Observation{})
+	second.Record(&first, state.Observation{})
 	if got := second.Sample().Partitions; len(got) != 1 || got[0].Lease != "7" {
 		t.Errorf("got %v", got)
 	}
@@ -315,7 +315,7 @@ func TestASampleSumsWhatItsPollsStandFor(t *testing.T) {
 					{Lease: "1", Lag: new(int64(7)), Status: changefeed.StatusOK, Owner: "b", LeaseTime: at.Add(-2 * time.Minute)},
 				}}
 				next := state.State{AttemptedAt: at, Lag: lag}
-				next.Record(last.Recorded, state.Observation{Since: last.AttemptedAt, LeaseExpiration: time.Minute, Objective: c.objective})
+				next.Record(&last, state.Observation{LeaseExpiration: time.Minute, Objective: c.objective})
 				last = next
 			}
 			s := last.Sample()
@@ -336,7 +336,7 @@ func TestASampleOfAnEarlierReleaseSaysWhatItDidNotRecord(t *testing.T) {
 		t.Errorf("%+v has what was not recorded", s)
 	}
 	unread := state.State{AttemptedAt: polled(), Lag: changefeed.ProcessorLag{Error: "refused"}}
-	unread.Record(nil, state.Observation{})
+	unread.Record(new(state.State), state.Observation{})
 	if got := unread.Sample(); got.LiveOwners != nil || got.RequestCharge == nil {
 		t.Errorf("%+v: the leases are not known, the charge is", got)
 	}
@@ -359,7 +359,7 @@ func TestAnHourOfPollsOfFiveSecondsFitsIntoARow(t *testing.T) {
 		for range 20 {
 			next.Decision.Reasons = append(next.Decision.Reasons, scaling.Reason{Step: "threshold", Replicas: 5, Why: strings.Repeat("why ", 40)})
 		}
-		next.Record(last.Recorded, state.Observation{Since: last.AttemptedAt})
+		next.Record(&last, state.Observation{})
 		if last.Recorded != nil && !last.Recorded.Time.Truncate(state.SampleInterval).Equal(next.Recorded.Time.Truncate(state.SampleInterval)) {
 			text, err := last.Recorded.Encode()
 			if err != nil {
@@ -388,15 +388,17 @@ func TestAStatusIsSinceTheFirstPollThatSawIt(t *testing.T) {
 	}{
 		{0, changefeed.StatusOK, 0}, {1, changefeed.StatusOK, 0}, {2, changefeed.StatusStalled, 2}, {3, changefeed.StatusStalled, 2}, {4, changefeed.StatusOK, 4},
 	} {
+		last := s
 		s.AttemptedAt = noon.Add(time.Duration(c.minute) * time.Minute)
 		s.Lag.Partitions = []changefeed.Partition{{Lease: "0", Lag: new(int64(1)), Status: c.status}}
-		s.Record(s.Recorded, state.Observation{})
+		s.Record(&last, state.Observation{})
 		if want := noon.Add(time.Duration(c.since) * time.Minute); !s.Since.Equal(want) {
 			t.Errorf("%s at minute %d is since %s, want %s", c.status, c.minute, s.Since, want)
 		}
 	}
 	s.Since = time.Time{} // of an earlier release
-	s.Record(s.Recorded, state.Observation{})
+	last := s
+	s.Record(&last, state.Observation{})
 	if !s.Since.IsZero() {
 		t.Errorf("an earlier release did not say since when, and it is %s", s.Since)
 	}

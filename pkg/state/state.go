@@ -8,7 +8,6 @@ package state
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -117,14 +116,6 @@ type Event struct {
 	Processor string
 	Sequence  int64  // 1..999,999,999,999, unique and increasing within a processor
 	Body      []byte // the exact bytes to publish, the same at every attempt
-}
-
-// Check returns an error where the event cannot be committed with the State of a processor.
-func (e Event) Check(processor string) error {
-	if e.Processor != processor || e.Sequence < 1 || e.Sequence > maxSequence {
-		return fmt.Errorf("event %d of processor %q cannot be committed with it", e.Sequence, e.Processor)
-	}
-	return nil
 }
 
 const maxSequence = 999_999_999_999 // twelve digits, as in the keys and ids of events

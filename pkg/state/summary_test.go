@@ -52,9 +52,7 @@ func TestAnHourSumsWhatItsPollsStandFor(t *testing.T) {
 					lag.Partitions = append(lag.Partitions, changefeed.Partition{Lease: owner, Owner: owner, LeaseTime: at, Lag: &p.age, Age: &p.age, Status: changefeed.StatusOK})
 				}
 				next := state.State{AttemptedAt: at, Lag: lag}
-				next.Record(last.Recorded, state.Observation{
-					Since: last.AttemptedAt, LeaseExpiration: time.Minute, Due: noon.Add(time.Duration(p.due) * time.Second), Hour: last.Hour,
-				})
+				next.Record(&last, state.Observation{LeaseExpiration: time.Minute, Due: noon.Add(time.Duration(p.due) * time.Second)})
 				if next.Finished != nil {
 					finished++
 				}

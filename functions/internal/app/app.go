@@ -100,7 +100,7 @@ func (a *App) addServiceBus(connections *connect.Connections) error {
 	if err != nil {
 		return err
 	}
-	a.poller.Publisher = a.meters.Publisher(publisher)
+	a.poller.Publisher = publisher
 	a.closers = append(a.closers, publisher.Close)
 	signals, err := connections.Signals(a.config.Settings.Events)
 	if err != nil {

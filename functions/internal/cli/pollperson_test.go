@@ -133,7 +133,7 @@ func TestAStateTableThatIsDownIsSaidOnce(t *testing.T) {
 	if status.Status != 1 || status.Stderr != "" || !strings.HasPrefix(status.Stdout, first) || strings.Count(status.Stdout, "Do:") != 1 {
 		t.Errorf("status: %+v", status)
 	}
-	if r := p.run(t, "poll"); r.Status != 1 || strings.Count(r.Stderr, "cannot be reached") != 1 || !strings.Contains(r.Stderr, "nothing could be committed") {
+	if r := p.run(t, "poll"); r.Status != 1 || strings.Count(r.Stderr, "no answer from 127.0.0.1:1") != 1 || !strings.Contains(r.Stderr, "nothing could be committed") {
 		t.Errorf("poll: %+v", r)
 	}
 }

@@ -37,7 +37,7 @@ func shadowed(t *testing.T) feedscale {
 		}
 		next := state.State{Processor: "orders", AttemptedAt: at, Lag: lag}
 		next.Memory.Arrival, next.Memory.DrainPerReplica = new(20.0), 25
-		next.Record(last.Recorded, state.Observation{Since: last.AttemptedAt, LeaseExpiration: time.Minute, Due: last.AttemptedAt.Add(time.Minute), Hour: last.Hour})
+		next.Record(&last, state.Observation{LeaseExpiration: time.Minute, Due: last.AttemptedAt.Add(time.Minute)})
 		testworld.Must(t, store.Commit(t.Context(), version, next, nil))
 		stored, err := store.Load(t.Context(), "orders")
 		testworld.Must(t, err)

@@ -72,12 +72,6 @@ func (a *API) Replicas(ctx context.Context, name string) (int, error) {
 	return *stored.DesiredReplicas, nil
 }
 
-// Close ends the connections that wait for another question.
-func (a *API) Close() error {
-	a.client.CloseIdleConnections()
-	return nil
-}
-
 // List requests all processors and groups, or those with the given names.
 func (a *API) List(ctx context.Context, names []string) (report.List, error) {
 	var all report.List

@@ -12,11 +12,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -63,48 +61,31 @@ func (s *Store) Load(ctx context.Context, processor string) (state.Entry, error)
 // Commit implements state.Store. Once it has returned, what it stored survives a crash of the
 // process and of the machine.
 func (s *Store) Commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
-	return s.failed("commit", next.Processor, s.commit(ctx, version, next, event))
+	write, err := state.NewWrite(next, event, plainBytes)
+	if err == nil {
+		err = within(ctx, s.db.Batch, func(tx *bolt.Tx) error { return commit(tx, version, next, event, write) })
+	}
+	return s.failed("commit", next.Processor, err)
 }
 
-func (s *Store) commit(ctx context.Context, version state.Version, next state.State, event *state.Event) error {
-	if event != nil {
-		if err := event.Check(next.Processor); err != nil {
-			return err
+func commit(tx *bolt.Tx, version state.Version, next state.State, event *state.Event, write state.Write) error {
+	outbox, history := tx.Bucket(outboxBucket), historyOf(tx)
+	history.FillPercent = historyFillRatio
+	_, err := replace(tx, next.Processor, version, write.State)
+	if err == nil && event != nil {
+		key := eventKey(event.Processor, event.Sequence)
+		if outbox.Get(key) != nil {
+			return state.ErrConflict // another tick has put it there
 		}
+		err = outbox.Put(key, event.Body)
 	}
-	encoded, err := state.Encode(next, plainBytes)
-	if err != nil {
-		return err
+	if err == nil && write.Summary != nil {
+		err = summariesOf(tx).Put(sampleKey(next.Processor, next.Finished.Hour), write.Summary)
 	}
-	sample, err := next.Sample().Encode()
-	if err != nil {
-		return err
+	if err == nil && write.Sample != nil {
+		err = history.Put(sampleKey(next.Processor, next.AttemptedAt), write.Sample)
 	}
-	var summary []byte
-	if next.Finished != nil {
-		if summary, err = json.Marshal(next.Finished); err != nil {
-			return err
-		}
-	}
-	return within(ctx, s.db.Batch, func(tx *bolt.Tx) error {
-		outbox, history := tx.Bucket(outboxBucket), historyOf(tx)
-		history.FillPercent = historyFillRatio
-		_, err := replace(tx, next.Processor, version, encoded)
-		if err == nil && event != nil {
-			key := eventKey(event.Processor, event.Sequence)
-			if outbox.Get(key) != nil {
-				return state.ErrConflict // another tick has put it there
-			}
-			err = outbox.Put(key, event.Body)
-		}
-		if err == nil && next.Finished != nil {
-			err = summariesOf(tx).Put(sampleKey(next.Processor, next.Finished.Hour), summary)
-		}
-		if err == nil && !next.AttemptedAt.IsZero() {
-			err = history.Put(sampleKey(next.Processor, next.AttemptedAt), sample)
-		}
-		return err
-	})
+	return err
 }
 
 // replace replaces what is stored under a name, and returns the new version; without content, it removes it.
@@ -124,7 +105,7 @@ func replace(tx *bolt.Tx, name string, from state.Version, content []byte) (stat
 		return "", err
 	}
 	value := append(binary.BigEndian.AppendUint64(nil, number), content...)
-	return versionOf(number), states.Put([]byte(name), value)
+	return state.Version(value[:numberBytes]), states.Put([]byte(name), value)
 }
 
 // Documents implements state.Store.
@@ -211,11 +192,8 @@ func (s *Store) failed(what, processor string, err error) error {
 // end of a key. All are big-endian, so that bbolt sorts them as numbers.
 const numberBytes = 8
 
-// A value of the states bucket is its version, which increases with every commit to the file, and the
-// encoded State.
-func versionOf(number uint64) state.Version { return state.Version(strconv.FormatUint(number, 10)) }
-
-// readVersion returns the version in a value of the states bucket; "" if there is no value.
+// readVersion returns the version in a value of the states bucket; "" if there is no value. A value is its
+// version, which increases with every commit to the file, and the encoded State.
 func readVersion(value []byte) (state.Version, error) {
 	if value == nil {
 		return "", nil
@@ -223,7 +201,7 @@ func readVersion(value []byte) (state.Version, error) {
 	if len(value) < numberBytes {
 		return "", errors.New("the stored state is cut off")
 	}
-	return versionOf(binary.BigEndian.Uint64(value)), nil
+	return state.Version(value[:numberBytes]), nil
 }
 
 // readState returns what is in a value of the states bucket; the zero Entry if there is no value. It copies
@@ -234,9 +212,6 @@ func readState(value []byte) (state.Entry, error) {
 		return state.Entry{}, err
 	}
 	stored, err := state.Decode(bytes.Clone(value[numberBytes:]))
-	if err != nil && !errors.Is(err, state.ErrNewer) {
-		err = fmt.Errorf("it cannot be read (%w): restore the file from a backup, or give another one in FEEDSCALE_STATE", err)
-	}
 	stored.Version = version
 	return stored, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -108,15 +107,8 @@ func (s *Store) explain(err error) error {
 	if u, err := url.Parse(request.URL); err == nil && u.Host != "" {
 		host = u.Host // which may be that of the identity's authority
 	}
-	reason, says := request.Err, host+" cannot be reached: check that it runs, and the network between"
-	switch {
-	case errors.Is(reason, context.Canceled), errors.Is(reason, context.DeadlineExceeded):
-		says = "no answer from " + host + " in time"
-	case errors.As(reason, new(*net.DNSError)):
-		says = "the host " + host + " cannot be found: check the name of the storage account, and the DNS of its private endpoint if it has one"
-	}
-	err = fmt.Errorf("%s: %s: %w", s, says, reason)
-	if errors.Is(reason, context.Canceled) {
+	err = fmt.Errorf("%s: no answer from %s: check its name, the DNS of its private endpoint if it has one, and the network between: %w", s, host, request.Err)
+	if errors.Is(err, context.Canceled) {
 		return err
 	}
 	return refusal.Unanswered(err, changefeed.Cause{Of: s.String(), Says: "does not answer", Effect: changefeed.Unread,

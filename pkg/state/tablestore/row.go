@@ -30,9 +30,9 @@ const (
 	bodyProperty  = "body"
 )
 
-// stateProperties are those of a State: as text that people can read, if it fits into a property, else
-// compressed.
-func stateProperties(s state.State) (map[string]any, error) {
+// stateProperties are those of a State and its encoding: text that people can read, if it fits into a
+// property, else compressed.
+func stateProperties(s state.State, encoded []byte) (map[string]any, error) {
 	properties := map[string]any{
 		"processor": s.Processor,
 		"sequence":  aztables.EDMInt64(s.Sequence),
@@ -48,11 +48,6 @@ func stateProperties(s state.State) (map[string]any, error) {
 	}
 	if s.Decision != nil {
 		properties["desiredReplicas"] = aztables.EDMInt64(s.Decision.Replicas)
-	}
-
-	encoded, err := state.Encode(s, maxStringUnits)
-	if err != nil {
-		return nil, err
 	}
 	if err := putText(properties, encoded); err != nil {
 		return nil, fmt.Errorf("its state (%d partitions) does not fit into a row of the table: %w; keep it in a file, with bolt:PATH", len(s.Lag.Partitions), err)
@@ -87,14 +82,12 @@ func encodedState(row aztables.EDMEntity) ([]byte, error) {
 	if text, ok := row.Properties[stateProperty].(string); ok {
 		return []byte(text), nil
 	}
-	return join(row.Properties, stateProperty)
+	text, err := join(row.Properties, stateProperty)
+	return text, unreadable(row.Entity, err)
 }
 
 // eventProperties are those of an event: its exact bytes.
-func eventProperties(processor string, event state.Event) (map[string]any, error) {
-	if err := event.Check(processor); err != nil {
-		return nil, err
-	}
+func eventProperties(event state.Event) (map[string]any, error) {
 	properties := map[string]any{}
 	if err := split(properties, bodyProperty, event.Body); err != nil {
 		return nil, fmt.Errorf("event %d does not fit into a row of the table: %w; give the processor fewer labels in target", event.Sequence, err)
@@ -105,10 +98,10 @@ func eventProperties(processor string, event state.Event) (map[string]any, error
 func readEvent(row aztables.EDMEntity) (state.Event, error) {
 	sequence, err := strconv.ParseInt(strings.TrimPrefix(row.RowKey, outboxPrefix), 10, 64)
 	if err != nil || outboxRow(sequence) != row.RowKey {
-		return state.Event{}, errors.New("its key names no sequence")
+		return state.Event{}, unreadable(row.Entity, errors.New("its key names no sequence"))
 	}
 	body, err := join(row.Properties, bodyProperty)
-	return state.Event{Processor: row.PartitionKey, Sequence: sequence, Body: body}, err
+	return state.Event{Processor: row.PartitionKey, Sequence: sequence, Body: body}, unreadable(row.Entity, err)
 }
 
 func entity(processor, row string, properties map[string]any) ([]byte, error) {
@@ -118,10 +111,10 @@ func entity(processor, row string, properties map[string]any) ([]byte, error) {
 	})
 }
 
-// unreadable is the error of a row that cannot be read.
+// unreadable returns the error of a row that cannot be read, nil where it can.
 func unreadable(row aztables.Entity, err error) error {
-	if errors.Is(err, state.ErrNewer) {
-		return fmt.Errorf("row %s: %w", row.RowKey, err)
+	if err == nil {
+		return nil
 	}
 	return fmt.Errorf("row %s of partition %s was not written by this version of feedscale (%w): delete it, or use another table",
 		row.RowKey, row.PartitionKey, err)

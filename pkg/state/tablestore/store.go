@@ -64,7 +64,7 @@ func (s *Store) Load(ctx context.Context, processor string) (stored state.Entry,
 			outbox = append(outbox, event)
 		}
 		if err != nil {
-			return state.Entry{}, s.failed("load", processor, unreadable(row.Entity, err))
+			return state.Entry{}, s.failed("load", processor, err)
 		}
 	}
 	stored.Outbox = outbox
@@ -106,11 +106,8 @@ func (s *Store) Documents(ctx context.Context, prefix string) ([]state.Document,
 	rows, err := s.query(ctx, fmt.Sprintf("PartitionKey ge %s and PartitionKey lt %s and RowKey eq '%s'", quoted(prefix), quoted(end), stateRow))
 	found := make([]state.Document, len(rows))
 	for i, row := range rows {
-		var text []byte
-		if text, err = encodedState(row); err != nil {
-			err = unreadable(row.Entity, err)
-			break
-		}
+		text, unread := encodedState(row)
+		err = cmp.Or(err, unread)
 		found[i] = state.Document{Name: row.PartitionKey, Version: state.Version(row.ETag), Text: text}
 	}
 	if err != nil {
@@ -149,28 +146,29 @@ func (s *Store) Put(ctx context.Context, d state.Document) (state.Version, error
 // actions returns the actions of a commit's transaction. The ETag of the first, the State, decides whether
 // there is a conflict.
 func actions(version state.Version, next state.State, event *state.Event) (all []aztables.TransactionAction, failed error) {
+	write, err := state.NewWrite(next, event, maxStringUnits)
+	if err != nil {
+		return nil, err
+	}
 	add := func(kind aztables.TransactionType, row string, properties map[string]any, err error) {
 		text, wrong := entity(next.Processor, row, properties)
 		failed = cmp.Or(failed, err, wrong)
 		all = append(all, aztables.TransactionAction{ActionType: kind, Entity: text})
 	}
-	properties, err := stateProperties(next)
+	properties, err := stateProperties(next, write.State)
 	add(aztables.TransactionTypeAdd, stateRow, properties, err)
 	if version != "" {
 		all[0].ActionType, all[0].IfMatch = aztables.TransactionTypeUpdateReplace, new(azcore.ETag(version))
 	}
 	if event != nil {
-		properties, err := eventProperties(next.Processor, *event)
+		properties, err := eventProperties(*event)
 		add(aztables.TransactionTypeAdd, outboxRow(event.Sequence), properties, err)
 	}
-	if !next.AttemptedAt.IsZero() {
-		sample := next.Sample()
-		text, err := sample.Encode()
-		add(aztables.TransactionTypeInsertMerge, hourRow(historyPrefix, sample.Time), map[string]any{sampleProperty(sample.Time): string(text)}, err)
+	if at := next.AttemptedAt; write.Sample != nil {
+		add(aztables.TransactionTypeInsertMerge, hourRow(historyPrefix, at), map[string]any{sampleProperty(at): string(write.Sample)}, nil)
 	}
-	if next.Finished != nil {
-		text, err := json.Marshal(next.Finished)
-		add(aztables.TransactionTypeInsertReplace, hourRow(summaryPrefix, next.Finished.Hour), map[string]any{summaryProperty: string(text)}, err)
+	if write.Summary != nil {
+		add(aztables.TransactionTypeInsertReplace, hourRow(summaryPrefix, next.Finished.Hour), map[string]any{summaryProperty: string(write.Summary)}, nil)
 	}
 	return all, failed
 }
@@ -227,7 +225,7 @@ func (s *Store) Outbox(ctx context.Context, except []string) ([]state.Event, err
 		for _, row := range rows {
 			event, err := readEvent(row)
 			if err != nil {
-				return unreadable(row.Entity, err)
+				return err
 			}
 			found[i] = append(found[i], event)
 		}
