@@ -163,9 +163,9 @@ const handlerTries = 6
 
 // subject has the events of one subject. The mutex of the consumerRun guards it.
 type subject struct {
-	turn    chan struct{}   // one event is served at a time
-	handled events.Position // of the last event that was, or had expired
-	newest  *delivery       // of those that are served or wait for their turn; nil if there is none
+	turn    chan struct{} // one event is served at a time
+	handled string        // id of the last event that was, or had expired
+	newest  *delivery     // of those that are served or wait for their turn; nil if there is none
 }
 
 // Why events are completed unhandled.
@@ -180,17 +180,17 @@ var errSuperseded = errors.New("a newer event waits")
 // offer makes d the newest event, and has an older one wait no longer. If d is to be dropped instead, it
 // returns why.
 func (s *subject) offer(d *delivery) (why string) {
-	position, newest := d.event.Position(), s.newest
+	id, newest := d.event.ID(), s.newest
 	switch {
-	case !s.handled.Precedes(position):
+	case id <= s.handled:
 		return isStale
 	case d.expired():
-		s.handled = position // so that an older one is stale
+		s.handled = id // so that an older one is stale
 		return isExpired
-	case newest != nil && newest.event.Position().SameEvent(position):
+	case newest != nil && id == newest.event.ID():
 		// Its first delivery may have lost the lock unnoticed: this one waits for its turn, and is repeated then.
 		return ""
-	case newest != nil && !newest.event.Position().Precedes(position):
+	case newest != nil && id < newest.event.ID():
 		return isSuperseded
 	case newest != nil:
 		newest.leave(errSuperseded)
@@ -225,7 +225,7 @@ func (r *consumerRun) serve(s *subject, d *delivery) {
 // queue does not use up its deliveries within a second.
 func (r *consumerRun) act(s *subject, d *delivery) (settled bool) {
 	r.mu.Lock()
-	repeated := !s.handled.Precedes(d.event.Position())
+	repeated := d.event.ID() <= s.handled
 	r.mu.Unlock()
 	if repeated {
 		r.complete(d, isStale)
@@ -238,7 +238,7 @@ func (r *consumerRun) act(s *subject, d *delivery) (settled bool) {
 		switch {
 		case err == nil:
 			r.mu.Lock()
-			s.handled = d.event.Position()
+			s.handled = d.event.ID()
 			r.mu.Unlock()
 			r.complete(d, "handled")
 			return true
