@@ -36,9 +36,9 @@ type Publisher struct {
 	connection *connection
 }
 
-// NewPublisher returns a Publisher that authenticates with the connection string of a namespace or of a
-// queue (EntityPath); then queue may be "". UseDevelopmentEmulator=true connects without TLS, to the port
-// of the endpoint or to 5672. It does not connect: an error is about the connection string.
+// NewPublisher returns a Publisher that authenticates with the connection string of a namespace or of the
+// queue. UseDevelopmentEmulator=true connects without TLS, to the port of the endpoint or to 5672. It does
+// not connect: an error is about the connection string.
 func NewPublisher(connectionString, queue string, o PublisherOptions) (*Publisher, error) {
 	return newPublisher(namespace{byKey: true, connectionString: connectionString}, queue, o)
 }

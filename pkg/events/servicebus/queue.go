@@ -29,7 +29,6 @@ type namespace struct {
 	identity         azcore.TokenCredential
 	byKey            bool // with the connection string rather than the identity
 	connectionString string
-	entity           string        // that the connection string is limited to (EntityPath); "" = none
 	try              time.Duration // the most that one try takes, connecting included
 	client           azservicebus.ClientOptions
 }
@@ -37,10 +36,13 @@ type namespace struct {
 // reach returns a queue of the namespace, and how the SDK is to reach it. It does no I/O: the error is about the
 // connection string, the host, the identity or the name.
 func (n namespace) reach(name string, o azservicebus.ClientOptions, try, retryDelay time.Duration) (queue, error) {
+	if name == "" {
+		return queue{}, errors.New("no Service Bus queue is named")
+	}
 	if n.byKey {
 		n.connectionString = strings.TrimSpace(n.connectionString)
 		fields, _ := connectionstring.Parse(n.connectionString) // the SDK refuses what is none
-		n.host, n.entity = strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/"), fields["entitypath"]
+		n.host = strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/")
 	} else if n.host == "" || strings.ContainsAny(n.host, "/ ") {
 		return queue{}, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", n.host)
 	} else if n.identity == nil {
@@ -56,7 +58,7 @@ func (n namespace) reach(name string, o azservicebus.ClientOptions, try, retryDe
 	if _, err := n.connect(); err != nil {
 		return queue{}, fmt.Errorf("reading the Service Bus connection string: %w", err)
 	}
-	return n.queue(name)
+	return queue{namespace: n, name: name}, nil
 }
 
 // connect does no I/O: the SDK connects lazily.
@@ -109,17 +111,6 @@ type queue struct {
 	sends        bool   // it is sent to, rather than received from
 	sessions     bool   // it is received from by sessions
 	signals      bool   // it is a signal queue
-}
-
-// queue names a queue; "" is the one that the connection string is limited to.
-func (n namespace) queue(name string) (queue, error) {
-	switch {
-	case name == "" && n.entity == "":
-		return queue{}, errors.New("no Service Bus queue is named: name one, or add EntityPath=QUEUE to the connection string")
-	case name != "" && n.entity != "" && !strings.EqualFold(n.entity, name):
-		return queue{}, fmt.Errorf("the Service Bus connection string is for %q (EntityPath) and not for queue %q: use one of the namespace or of that queue", n.entity, name)
-	}
-	return queue{namespace: n, name: cmp.Or(name, n.entity)}, nil
 }
 
 // String names the entity for people. A sender does not know whether it is a queue or a topic.

@@ -169,11 +169,7 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 		return nil, errClosed
 	}
 	if s.queues[name] == nil {
-		q, err := s.namespace.queue(name)
-		if err != nil {
-			return nil, err
-		}
-		q.signals = true
+		q := queue{namespace: s.namespace, name: name, signals: true}
 		s.queues[name] = &signalQueue{q, newConnection(func() (Link, error) {
 			if s.link != nil {
 				return s.link(name), nil
