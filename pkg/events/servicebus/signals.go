@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -116,28 +115,20 @@ type QueueSettings struct {
 }
 
 // Settings reads the settings of a queue through the management API (HTTPS). It needs more than Keep: the
-// Manage right, or the role Azure Service Bus Data Owner. Without it the error is a *Refusal of the kind
-// NotPermitted.
+// Manage right, or the role Azure Service Bus Data Owner.
 func (s *Signals) Settings(ctx context.Context, name string) (QueueSettings, error) {
 	client, err := s.namespace.manage()
 	if err != nil {
 		return QueueSettings{}, err
 	}
-	in := "Service Bus namespace " + s.Namespace()
 	q, err := client.GetQueue(ctx, name, nil)
-	switch answer, refused := errors.AsType[*azcore.ResponseError](err); {
-	case refused && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
-		return QueueSettings{}, &Refusal{
-			Kind: NotPermitted, Meaning: fmt.Sprintf("the properties of queue %q in %s may not be read", name, in),
-			Remedy: "read them with the Manage right, or with the role Azure Service Bus Data Owner",
-		}
-	case refused:
+	if answer, refused := errors.AsType[*azcore.ResponseError](err); refused {
 		err = fmt.Errorf("it answered %d", answer.StatusCode)
-	case err == nil && q == nil:
+	} else if err == nil && q == nil {
 		err = fmt.Errorf("queue %q does not exist", name)
 	}
 	if err != nil {
-		return QueueSettings{}, fmt.Errorf("the management API of %s (HTTPS): %w", in, err)
+		return QueueSettings{}, fmt.Errorf("the management API of Service Bus namespace %s (HTTPS), which takes the Manage right, or the role Azure Service Bus Data Owner: %w", s.Namespace(), err)
 	}
 	return QueueSettings{finite(q.DefaultMessageTimeToLive), finite(q.AutoDeleteOnIdle), *cmp.Or(q.ForwardTo, new(""))}, nil
 }
