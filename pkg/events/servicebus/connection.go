@@ -92,8 +92,7 @@ func (c *connection) acquire() (Link, error) {
 	return c.current, nil
 }
 
-// retire forgets a link, unless another call has, and closes it in the background. An ended context keeps
-// the SDK from waiting for the broker's goodbye: what was sent is settled, so that nothing is lost by it.
+// retire forgets a link, unless another call has, and closes it in the background.
 func (c *connection) retire(old Link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,9 +100,7 @@ func (c *connection) retire(old Link) {
 		return
 	}
 	c.current = nil
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	go func() { _ = await(ended, closeTimeout, old.Close) }()
+	go closeBounded(old.Close)
 }
 
 // close ends the connection without waiting for the broker. Calls fail from then on, also those under way.
