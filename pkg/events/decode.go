@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 )
 
 // MaxBody is the greatest length of an encoded scale event, in bytes. A state table has room for more; it is
@@ -121,14 +120,9 @@ func readField(value []byte, at string, into any) (err error) {
 			err = cmp.Or(err, read(raw, fmt.Sprintf("%s[%d].", at, i), &(*into)[i]))
 		}
 		return err
-	case *time.Time:
-		if json.Unmarshal(value, into) != nil {
-			return errors.New(at + ": must be an RFC 3339 time")
-		}
-		return nil
 	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(value, into)); ok {
-		return fmt.Errorf("%s: must be of type %s", at, wrong.Type)
+	if json.Unmarshal(value, into) != nil {
+		return fmt.Errorf("%s: must be of type %s", at, strings.TrimLeft(reflect.TypeOf(into).String(), "*"))
 	}
 	return nil
 }

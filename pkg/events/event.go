@@ -109,8 +109,9 @@ func (d Data) Subject() string {
 	return d.Processor
 }
 
-// ID identifies the event; by it a queue detects duplicates. Of two events of one subject with an epoch,
-// the newer has the greater id, compared as text. An event without an epoch comes before both.
+// ID identifies the event; by it a queue detects duplicates. Of two events of one subject, the newer has the
+// greater id, compared as text: that of a later epoch or, within an epoch, of a higher sequence. An event of a
+// release without epochs comes before all with one.
 func (d Data) ID() string {
 	if d.Epoch == 0 {
 		return fmt.Sprintf("%s-%012d", d.Subject(), d.Sequence)

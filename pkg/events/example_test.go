@@ -32,8 +32,8 @@ func ExampleDecode() {
 
 // A queue delivers at least once and, without sessions, in any order: what is not newer than the last
 // event that was acted on is completed and ignored.
-func ExamplePosition_Precedes() {
-	acted := map[string]events.Position{} // by subject
+func ExampleData_ID() {
+	acted := map[string]string{} // ids by subject
 	for _, body := range [][]byte{
 		message(1767225600, 42, 5), message(1767225600, 42, 5), message(1767225600, 41, 3), message(1767225600, 43, 6),
 		message(1767232800, 1, 4), message(1767225600, 44, 7),
@@ -43,12 +43,12 @@ func ExamplePosition_Precedes() {
 			fmt.Println(err)
 			return
 		}
-		if !acted[e.Subject()].Precedes(e.Position()) {
+		if e.ID() <= acted[e.Subject()] {
 			fmt.Println(e.ID(), "is stale or repeated")
 			continue
 		}
 		fmt.Println(e.ID(), "asks for", e.DesiredReplicas)
-		acted[e.Subject()] = e.Position()
+		acted[e.Subject()] = e.ID()
 	}
 	// Output:
 	// orders-1767225600-000000000042 asks for 5

@@ -92,10 +92,10 @@ func (t *tick) send(ctx context.Context, e state.Event) error {
 // newestOf returns the index of the newest event. One that cannot be read is never that, unless it
 // is alone.
 func newestOf(outbox []state.Event) int {
-	newest, position := len(outbox)-1, events.Position{}
+	newest, id := len(outbox)-1, ""
 	for i, stored := range outbox {
-		if e, err := events.Decode(stored.Body); err == nil && position.Precedes(e.Position()) {
-			newest, position = i, e.Position()
+		if e, err := events.Decode(stored.Body); err == nil && e.ID() > id {
+			newest, id = i, e.ID()
 		}
 	}
 	return newest

@@ -32,9 +32,7 @@ func NewEvent(s state.State, target map[string]string) events.ScaleEvent {
 		data.Processor, data.Group, data.Members = "", s.Processor, members(s)
 	}
 	for _, t := range throughputOf(s) {
-		data.Throughput = append(data.Throughput, events.Throughput{
-			Account: t.Account, Container: t.Container, Mode: t.Mode, Provisioned: t.Provisioned, Desired: t.Desired, Needed: t.Needed, AtLimit: t.AtLimit,
-		})
+		data.Throughput = append(data.Throughput, t.Throughput)
 	}
 	for _, r := range d.Reasons {
 		data.Reasons = append(data.Reasons, events.Reason(r))

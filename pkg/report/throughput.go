@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
 )
@@ -11,21 +12,15 @@ import (
 // Throughput is the view of a container whose throughput follows a processor (docs/throughput.md).
 // Its JSON always has every field; null is unknown or absent.
 type Throughput struct {
-	Account     string                     `json:"account"`   // host
-	Container   string                     `json:"container"` // DATABASE/ID, or a database whose containers share it
-	Mode        string                     `json:"mode"`      // recommend or apply
-	Provisioned *int                       `json:"provisionedRUPerSecond"`
-	Desired     *int                       `json:"desiredRUPerSecond"` // recommended, or to provision
-	Needed      *int                       `json:"neededRUPerSecond"`  // by the decided replicas, before any bound
-	Found       *int                       `json:"foundRUPerSecond"`   // before the first change; null if there was none
-	Min         *int                       `json:"min"`                // null = the value of foundRUPerSecond
-	Max         int                        `json:"max"`
-	Autoscale   bool                       `json:"autoscale"` // the numbers are maxima of autoscale
-	AtLimit     bool                       `json:"atLimit"`   // more is needed than the maximum allows
-	Bill        ThroughputBill             `json:"bill"`
-	Note        *string                    `json:"note"` // why feedscale does not change it
-	Error       *string                    `json:"error"`
-	Reasons     []scaling.ThroughputReason `json:"reasons"`
+	events.Throughput
+	Found     *int                       `json:"foundRUPerSecond"` // before the first change; null if there was none
+	Min       *int                       `json:"min"`              // null = the value of foundRUPerSecond
+	Max       int                        `json:"max"`
+	Autoscale bool                       `json:"autoscale"` // the numbers are maxima of autoscale
+	Bill      ThroughputBill             `json:"bill"`
+	Note      *string                    `json:"note"` // why feedscale does not change it
+	Error     *string                    `json:"error"`
+	Reasons   []scaling.ThroughputReason `json:"reasons"`
 }
 
 // ThroughputBill adds up the RU/s-hours of a container in the last hours, each by its highest
@@ -40,8 +35,8 @@ func throughputOf(s state.State) []Throughput {
 	all := make([]Throughput, len(s.Containers))
 	for i, c := range s.Containers {
 		t := Throughput{
-			Account: c.Account, Container: c.Name(), Mode: "recommend", Provisioned: given(c.Provisioned), Found: given(c.Found),
-			Min: given(c.Min), Max: c.Max, Note: given(c.Note), Error: given(c.Error), Reasons: []scaling.ThroughputReason{},
+			Throughput: events.Throughput{Account: c.Account, Container: c.Name(), Mode: "recommend", Provisioned: given(c.Provisioned)},
+			Found:      given(c.Found), Min: given(c.Min), Max: c.Max, Note: given(c.Note), Error: given(c.Error), Reasons: []scaling.ThroughputReason{},
 		}
 		if c.Apply {
 			t.Mode = "apply"

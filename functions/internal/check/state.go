@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -72,7 +73,7 @@ func writableFolder(path string) (string, error) {
 }
 
 func (c *checker) table(t config.Table) *section {
-	access := connect.TableAccess(t)
+	access := connect.NewAccess(cmp.Or(t.Setting, "FEEDSCALE_STATE"), t.ServiceURL != "", config.Identity{}) // it may name the URL itself
 	address := t.ServiceURL
 	if access.ByKey() {
 		storage, _ := connectionstring.ParseStorage(t.ConnectionString.Reveal()) // the configuration has checked it

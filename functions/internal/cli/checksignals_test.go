@@ -105,7 +105,7 @@ func TestTheSettingsOfASignalQueueAreLookedAtWhereTheyMayBeRead(t *testing.T) {
 		{"its messages expire", servicebusfake.QueueSpec{DefaultTTL: 14 * 24 * time.Hour}, 0, check.Fail, "its messages expire after P14D, all of them at about once",
 			"az servicebus queue update --resource-group RESOURCE_GROUP --namespace-name NAMESPACE --name orders-replicas --default-message-time-to-live P10675199DT2H48M5.4775807S"},
 		{"duplicates are detected, which does no harm", servicebusfake.QueueSpec{DuplicateDetectionWindow: time.Hour}, 0, check.OK, "no time to live", ""},
-		{"they may not be read", servicebusfake.QueueSpec{}, http.StatusUnauthorized, check.Skip, "read them with the Manage right, or with the role Azure Service Bus Data Owner: see that its default time to live is the longest", ""},
+		{"they may not be read", servicebusfake.QueueSpec{}, http.StatusUnauthorized, check.Skip, "which takes the Manage right, or the role Azure Service Bus Data Owner: it answered 401: see that its default time to live is the longest", ""},
 		{"the management API is out of order", servicebusfake.QueueSpec{}, http.StatusServiceUnavailable, check.Skip, "answered 503: see that its default time to live is the longest", ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/refusal"
 	"github.com/feedscale/feedscale/pkg/report"
 	"github.com/feedscale/feedscale/pkg/shadow"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -24,7 +25,6 @@ const (
 	askTimeout     = 10 * time.Second
 	historyAtOnce  = 24 * time.Hour
 	longestHistory = 8760 * time.Hour // that FEEDSCALE_HISTORY may keep
-	maxDetail      = 300              // bytes that are repeated of why the API refuses
 )
 
 // API asks the HTTP API of a feedscale that runs elsewhere, for people and for a scaler. What is a 503 there is no
@@ -209,7 +209,7 @@ func (a *API) refusal(name string, answer *http.Response) error {
 	case ours && answer.StatusCode == http.StatusNotFound && name != "":
 		return report.UnknownName(name)
 	case ours && problem.Detail != "":
-		return fmt.Errorf("%s: %s", answer.Status, strings.ToValidUTF8(problem.Detail[:min(len(problem.Detail), maxDetail)], ""))
+		return fmt.Errorf("%s: %s", answer.Status, refusal.Words(problem.Detail))
 	}
 	return fmt.Errorf("%s answers %s: is it the address of feedscale?", a.base, answer.Status)
 }

@@ -8,7 +8,6 @@
 package connect
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -300,11 +299,6 @@ func NewAccess(setting string, usesIdentity bool, i config.Identity) Access {
 		return Access{setting, &i}
 	}
 	return Access{Setting: setting}
-}
-
-// TableAccess is how the state table is opened: FEEDSCALE_STATE itself names a service URL.
-func TableAccess(t config.Table) Access {
-	return NewAccess(cmp.Or(t.Setting, "FEEDSCALE_STATE"), t.ServiceURL != "", config.Identity{})
 }
 
 // ByKey reports whether a key proves the connection, rather than an identity.

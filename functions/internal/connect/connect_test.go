@@ -76,8 +76,6 @@ func TestAKeyOrAConnectionStringProvesAConnectionAndElseItsIdentityDoes(t *testi
 		{"an account by an identity", cosmosAccess(account("COSMOS", shop, "", assigned)), "COSMOS", &assigned},
 		{"a queue by connection string", busAccess(queue(busString, config.Identity{}).ServiceBus), "SERVICEBUS", nil},
 		{"a queue by an identity", busAccess(queue("", system).ServiceBus), "SERVICEBUS", &system},
-		{"a table by connection string", TableAccess(storage), "TABLES", nil},
-		{"a table by URL, which FEEDSCALE_STATE itself holds", TableAccess(byIdentity), "FEEDSCALE_STATE", &config.Identity{}},
 	} {
 		same := (c.got.Identity == nil) == (c.identity == nil) && (c.identity == nil || *c.got.Identity == *c.identity)
 		if c.got.Setting != c.setting || !same || c.got.ByKey() != (c.identity == nil) {

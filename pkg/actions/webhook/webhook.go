@@ -9,7 +9,6 @@ package webhook
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -39,17 +38,14 @@ func Kind() actions.Kind {
 			if o.Flag("url") == "" {
 				return nil, errors.Join(errors.New("--url: is missing; --action webhook needs the address to post to, as in --url https://HOST/PATH"), secretErr)
 			}
-			action, err := New(o.Flag("url"), Options{Key: key})
+			action, err := New(o.Flag("url"), key, timeout)
 			return action, errors.Join(err, secretErr)
 		},
 	}
 }
 
-// Options are optional. The zero value suits a deployment, except that it does not sign.
-type Options struct {
-	Key     []byte        // to sign with, see ParseSecret; nil = events are not signed
-	Timeout time.Duration // limit of one request; 0 = 15 s
-}
+// timeout is the limit of one request (docs/webhook.md).
+const timeout = 15 * time.Second
 
 // Action posts each event to one URL, once: the consumer tries again what failed, unless a newer event has
 // come. A status of 200 to 299 accepts the event. No answer, 408, 429 and 500 or above may pass, and so may
@@ -62,16 +58,17 @@ type Action struct {
 	client   *http.Client
 }
 
-// New returns an Action that posts to an http or https URL. It makes no request; an error is about
-// the URL and does not contain it.
-func New(address string, o Options) (*Action, error) {
+// New returns an Action that posts to an http or https URL, and signs with a key (see ParseSecret), nil for
+// none. timeout is the limit of one request. New makes no request; an error is about the URL and does not
+// contain it.
+func New(address string, key []byte, timeout time.Duration) (*Action, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return nil, errors.New("--url: the URL of the webhook is not an address; allowed is https://HOST/PATH, or http:// inside a trusted network")
 	}
 	client := bounded.NewClient()
-	client.Timeout = cmp.Or(o.Timeout, 15*time.Second)
-	return &Action{url: u.String(), receiver: u.Scheme + "://" + u.Host, key: o.Key, client: client}, nil
+	client.Timeout = timeout
+	return &Action{url: u.String(), receiver: u.Scheme + "://" + u.Host, key: key, client: client}, nil
 }
 
 // Target returns the name of the receiver, without its path.

@@ -108,9 +108,9 @@ func status(code int, headers ...string) func(http.ResponseWriter) {
 	}
 }
 
-func newAction(t *testing.T, url string, o webhook.Options) *webhook.Action {
+func newAction(t *testing.T, url string, key []byte) *webhook.Action {
 	t.Helper()
-	a, err := webhook.New(url, o)
+	a, err := webhook.New(url, key, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func newAction(t *testing.T, url string, o webhook.Options) *webhook.Action {
 func TestAnEventIsPostedAndSigned(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, status(http.StatusServiceUnavailable), status(http.StatusInternalServerError), status(http.StatusNoContent))
-	a := newAction(t, r.URL+"/hooks/scale?code=key", webhook.Options{Key: key(t)})
+	a := newAction(t, r.URL+"/hooks/scale?code=key", key(t))
 	body, err := orders().Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestAReceivedEventIsPostedAsItWasPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newReceiver(t, status(http.StatusOK))
-	if _, err := newAction(t, r.URL, webhook.Options{}).Act(t.Context(), e); err != nil {
+	if _, err := newAction(t, r.URL, nil).Act(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.received()[0].body; got != published {
@@ -175,7 +175,7 @@ func TestAReceivedEventIsPostedAsItWasPublished(t *testing.T) {
 func TestWithoutASecretAnEventIsNotSigned(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, status(http.StatusOK))
-	if _, err := newAction(t, r.URL, webhook.Options{}).Act(t.Context(), orders()); err != nil {
+	if _, err := newAction(t, r.URL, nil).Act(t.Context(), orders()); err != nil {
 		t.Fatal(err)
 	}
 	header := r.received()[0].header
@@ -208,7 +208,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			r := newReceiver(t, c.answer)
-			changed, err := newAction(t, r.URL+"/hooks/T0/hidden?code=hidden", webhook.Options{Key: key(t)}).Act(t.Context(), orders())
+			changed, err := newAction(t, r.URL+"/hooks/T0/hidden?code=hidden", key(t)).Act(t.Context(), orders())
 			if err == nil || changed {
 				t.Fatalf("changed %v, %v", changed, err)
 			}
@@ -235,7 +235,7 @@ func TestAReceiverThatIsNotThereIsNamedWithoutItsPath(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = newAction(t, "http://user:hidden@"+address+"/hidden?code=hidden", webhook.Options{}).Act(t.Context(), orders())
+	_, err = newAction(t, "http://user:hidden@"+address+"/hidden?code=hidden", nil).Act(t.Context(), orders())
 	if err == nil || errors.Is(err, events.ErrDeadLetter) || !strings.Contains(err.Error(), "webhook http://"+address+" cannot be reached") || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("got %v", err)
 	}
@@ -246,7 +246,10 @@ func TestATryThatHangsEndsAndTheNextOneArrives(t *testing.T) {
 	release := make(chan struct{})
 	r := newReceiver(t, func(http.ResponseWriter) { <-release }, status(http.StatusOK))
 	t.Cleanup(func() { close(release) })
-	a := newAction(t, r.URL, webhook.Options{Timeout: 200 * time.Millisecond})
+	a, err := webhook.New(r.URL, nil, 200*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := a.Act(t.Context(), orders()); err == nil || errors.Is(err, events.ErrDeadLetter) || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("got %v", err)
 	}
@@ -264,7 +267,7 @@ func TestAStopEndsATry(t *testing.T) {
 		<-release
 	})
 	t.Cleanup(func() { close(release) })
-	if _, err := newAction(t, r.URL, webhook.Options{}).Act(ctx, orders()); !errors.Is(err, context.Canceled) {
+	if _, err := newAction(t, r.URL, nil).Act(ctx, orders()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -272,7 +275,7 @@ func TestAStopEndsATry(t *testing.T) {
 func TestAnEventThatCannotBeEncodedIsNotPosted(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, status(http.StatusOK))
-	if _, err := newAction(t, r.URL, webhook.Options{}).Act(t.Context(), events.ScaleEvent{}); err == nil || len(r.received()) != 0 {
+	if _, err := newAction(t, r.URL, nil).Act(t.Context(), events.ScaleEvent{}); err == nil || len(r.received()) != 0 {
 		t.Errorf("%v, %d deliveries", err, len(r.received()))
 	}
 }
@@ -288,7 +291,7 @@ func TestTheURLIsCheckedBeforeAnythingIsPostedAndNotRepeated(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			_, err := webhook.New(c.url, webhook.Options{})
+			_, err := webhook.New(c.url, nil, time.Minute)
 			if c.says == "" {
 				if err != nil {
 					t.Error(err)
@@ -331,7 +334,7 @@ func TestASecretIsCheckedAndNotRepeated(t *testing.T) {
 
 func TestTheTargetIsTheReceiverWithoutItsPath(t *testing.T) {
 	t.Parallel()
-	target, err := newAction(t, "https://user:hidden@receiver.example/hidden?code=hidden", webhook.Options{}).Target(orders())
+	target, err := newAction(t, "https://user:hidden@receiver.example/hidden?code=hidden", nil).Target(orders())
 	if err != nil || target != "webhook https://receiver.example" {
 		t.Errorf("%q, %v", target, err)
 	}

@@ -29,9 +29,9 @@ type message struct {
 
 // consumer acts on events: the one view of what was decided that anything outside has.
 type consumer struct {
-	position events.Position
-	event    events.ScaleEvent
-	lost     events.Position // of the last message that was lost on its way
+	event events.ScaleEvent
+	seen  string // id of the event
+	lost  string // id of the last message that was lost on its way
 }
 
 // sender publishes for one process.
@@ -91,7 +91,7 @@ func (w *world) enqueue(e events.ScaleEvent) {
 	m := message{event: e, id: e.ID(), after: w.tick}
 	if w.happens("message lost", m.id, 0) {
 		// Somebody else took it, or a consumer completed it and died.
-		w.consumerOf(e.Subject()).lost = e.Position()
+		w.consumerOf(e.Subject()).lost = e.ID()
 		w.tell("message %s is lost", m.id)
 		return
 	}
@@ -128,11 +128,11 @@ func (w *world) deliver() {
 	})
 	for _, m := range now {
 		c := w.consumerOf(m.event.Subject())
-		if !c.position.Precedes(m.event.Position()) {
+		if m.id <= c.seen {
 			w.tell("consumer drops %s", m.id)
 			continue
 		}
-		c.position, c.event = m.event.Position(), m.event
+		c.seen, c.event = m.id, m.event
 		w.tell("consumer acts on %s: %d replicas", m.id, m.event.DesiredReplicas)
 	}
 	for id, at := range w.broker.seen {

@@ -31,7 +31,7 @@ var mutants = []mutant{
 	{"a conflict is overwritten", "poller/tick.go", "\t\terr = t.Store.Commit(ctx, d.stored.Version, *d.next, d.event)\n", "\t\terr = t.Store.Commit(ctx, d.stored.Version, *d.next, d.event)\n\t\tif r, e := t.Store.Load(ctx, d.name); e == nil && errors.Is(err, state.ErrConflict) {\n\t\t\terr = t.Store.Commit(ctx, r.Version, *d.next, d.event)\n\t\t}\n"},
 	{"an event is published before it is committed", "poller/tick.go", "\tt.commit(ctx, d)\n", "\tif d.event != nil {\n\t\t_ = t.send(ctx, *d.event)\n\t}\n\tt.commit(ctx, d)\n"},
 	{"the outbox is emptied though nothing was published", "poller/publish.go", "\t\tif i != newest || left == 0 {\n", "\t\tif i >= 0 {\n"},
-	{"of two waiting events the older is published", "poller/publish.go", "newest, position := len(outbox)-1, events.Position{}\n", "if true {\n\t\treturn 0\n\t}\n\tnewest, position := len(outbox)-1, events.Position{}\n"},
+	{"of two waiting events the older is published", "poller/publish.go", "newest, id := len(outbox)-1, \"\"\n", "if true {\n\t\treturn 0\n\t}\n\tnewest, id := len(outbox)-1, \"\"\n"},
 	{"a sequence is used again", "poller/subject.go", "Sequence: last.Sequence, Published", "Sequence: max(0, last.Sequence-int64(len(d.stored.Outbox))), Published"},
 	{"a lost state begins the same epoch again", "poller/subject.go", "s.Epoch = now.Unix()", "s.Epoch = 1"},
 	{"no heartbeat", "poller/publish.go", "return p.Heartbeat > 0 && now.Sub", "return false && now.Sub"},

@@ -11,7 +11,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/actions/throughput"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/estimator"
-	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
 )
@@ -45,14 +44,14 @@ type process struct {
 	feeds    map[feed]int    // the substatus of the last answer of each; 0 where it is whole
 	unread   map[string]bool // subjects whose last load of this tick did not end well
 
-	sent   map[string]events.Position // what it published last
-	flying map[string]int             // requests on their way, by host
+	sent   map[string]string // id of what it published last, by subject
+	flying map[string]int    // requests on their way, by host
 }
 
 // start starts a process with the configuration of now.
 func (w *world) start(slot int) *process {
 	w.started++
-	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]events.Position{}, flying: map[string]int{}}
+	p := &process{w: w, slot: slot, name: fmt.Sprintf("poller-%d.%d", slot, w.started), sent: map[string]string{}, flying: map[string]int{}}
 	p.poller = &poller.Poller{
 		Estimator: estimator.New(w.concurrency, p.now), Store: table{w, p}, Publisher: sender{w, p},
 		Settings: poller.Settings{Destination: destination, Heartbeat: heartbeat, Timeout: tickTimeout, Retention: 24 * time.Hour, Ticks: every(interval)},

@@ -74,38 +74,35 @@ func (w *world) ofEvents(prev, next *state.State, event *state.Event) {
 	}
 	made := w.events[name]
 	if made == nil {
-		made = map[events.Position][]byte{}
+		made = map[string][]byte{}
 		w.events[name] = made
 	}
-	at := position(e)
-	if _, again := made[at]; again {
+	if _, again := made[e.ID()]; again {
 		w.fail("a sequence is used once", "%s: %d", name, e.Sequence)
 	}
-	made[at] = bytes.Clone(event.Body)
-	delete(made, events.Position{Epoch: at.Epoch, Sequence: at.Sequence - 200})
+	made[e.ID()] = bytes.Clone(event.Body)
+	delete(made, idOf(name, e.Epoch, e.Sequence-200))
 }
 
-// position is the place of an event without its time, by which equal ones are compared.
-func position(e events.ScaleEvent) events.Position {
-	return events.Position{Epoch: e.Epoch, Sequence: e.Sequence}
+// idOf is the id of an event of a subject.
+func idOf(subject string, epoch, sequence int64) string {
+	return events.Data{Processor: subject, Epoch: epoch, Sequence: sequence}.ID()
 }
 
 // published is called for each event that the broker takes.
 func (w *world) published(p *process, e events.ScaleEvent, body []byte) {
-	name, at := e.Subject(), position(e)
-	switch made, known := w.events[name][at]; {
+	name, id := e.Subject(), e.ID()
+	switch made, known := w.events[name][id]; {
 	case !known:
 		w.fail("nothing is published that was not committed", "%s: sequence %d", name, e.Sequence)
 	case !bytes.Equal(made, body):
 		w.fail("an event is repeated with the same bytes", "%s: sequence %d", name, e.Sequence)
 	}
-	if p.sent[name] != at && !p.sent[name].Precedes(at) {
-		w.fail("a process publishes the events of a subject in their order", "%s: %d after %d", name, at.Sequence, p.sent[name].Sequence)
+	if id < p.sent[name] {
+		w.fail("a process publishes the events of a subject in their order", "%s after %s", id, p.sent[name])
 	}
-	p.sent[name] = at
-	if w.accepted[name].Precedes(at) {
-		w.accepted[name] = at
-	}
+	p.sent[name] = id
+	w.accepted[name] = max(w.accepted[name], id)
 }
 
 // removed is called for each event that leaves an outbox.
@@ -114,8 +111,7 @@ func (w *world) removed(r *row, sequence int64) {
 		return
 	}
 	newest := r.outbox[len(r.outbox)-1].Sequence
-	at := events.Position{Epoch: r.last.Epoch, Sequence: sequence}
-	if sequence == newest && w.accepted[r.last.Processor].Precedes(at) {
+	if sequence == newest && w.accepted[r.last.Processor] < idOf(r.last.Processor, r.last.Epoch, sequence) {
 		w.fail("an event leaves the outbox when it was published or overtaken", "%s: sequence %d", r.last.Processor, sequence)
 	}
 }
@@ -506,8 +502,8 @@ func (w *world) check() {
 		w.fail("there are as many rows as subjects", "%d", len(w.rows))
 	}
 	for subject, c := range w.consumers {
-		if made := w.events[subject]; c.position.Sequence > 0 && made[position(c.event)] == nil {
-			w.fail("a consumer acts on what was committed", "%s: sequence %d", subject, c.position.Sequence)
+		if made := w.events[subject]; c.seen != "" && made[c.seen] == nil {
+			w.fail("a consumer acts on what was committed", "%s: %s", subject, c.seen)
 		}
 	}
 	if w.quiet < settled {
@@ -608,13 +604,13 @@ func (w *world) recovered(name string, c *configured) {
 		w.fail("a decision is repeated at the heartbeat", "%s: published %s ago", name, since)
 	}
 	seen := w.consumers[name]
-	if seen != nil && seen.position.Precedes(seen.lost) {
+	if seen != nil && seen.seen < seen.lost {
 		if w.quiet > int(heartbeat/interval)+2 {
 			w.fail("a consumer that lost an event has it with the heartbeat", "%s", name)
 		}
 		return
 	}
-	if seen == nil || position(seen.event) != (events.Position{Epoch: s.Epoch, Sequence: s.Sequence}) || seen.event.DesiredReplicas != s.Published.Replicas {
+	if seen == nil || seen.seen != idOf(name, s.Epoch, s.Sequence) || seen.event.DesiredReplicas != s.Published.Replicas {
 		w.fail("a consumer has seen what was published last", "%s: sequence %d", name, s.Sequence)
 	}
 }

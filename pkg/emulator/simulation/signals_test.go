@@ -27,7 +27,7 @@ func (p *process) signals() signalKeeper {
 		panic(err)
 	}
 	s := servicebus.NewSignals(publisher, servicebus.SignalsOptions{
-		Link: func(queue string) servicebus.SignalLink { return signalLink{p.w, p, queue} },
+		Link: func(queue string) servicebus.Link { return &signalLink{p.w, p, queue} },
 	})
 	return signalKeeper{s, p.w}
 }
@@ -129,7 +129,7 @@ type signalLink struct {
 }
 
 // call makes one request: do takes effect, unless a fault comes before.
-func (l signalLink) call(ctx context.Context, op string, do func(*signalQueue)) error {
+func (l *signalLink) call(ctx context.Context, op string, do func(*signalQueue)) error {
 	w := l.w
 	op = "signals " + op + " " + l.queue
 	attempt, err := l.p.begin(ctx, op)
@@ -162,7 +162,7 @@ func (l signalLink) call(ctx context.Context, op string, do func(*signalQueue)) 
 	return l.p.depart()
 }
 
-func (l signalLink) PeekMessages(ctx context.Context, n int, o *azservicebus.PeekMessagesOptions) (page []*azservicebus.ReceivedMessage, err error) {
+func (l *signalLink) PeekMessages(ctx context.Context, n int, o *azservicebus.PeekMessagesOptions) (page []*azservicebus.ReceivedMessage, err error) {
 	err = l.call(ctx, "peek", func(q *signalQueue) {
 		for _, number := range q.messages {
 			if number >= *o.FromSequenceNumber && len(page) < n {
@@ -180,12 +180,12 @@ func signal(number int64) *azservicebus.ReceivedMessage {
 	return &azservicebus.ReceivedMessage{Subject: new(servicebus.SignalType), SequenceNumber: &number}
 }
 
-func (l signalLink) Send(ctx context.Context, n int) error {
-	return l.call(ctx, "send", func(q *signalQueue) { q.put(n) })
+func (l *signalLink) Send(ctx context.Context, messages ...*azservicebus.Message) error {
+	return l.call(ctx, "send", func(q *signalQueue) { q.put(len(messages)) })
 }
 
 // ReceiveMessages waits for a message where there is none.
-func (l signalLink) ReceiveMessages(ctx context.Context, _ int, _ *azservicebus.ReceiveMessagesOptions) (page []*azservicebus.ReceivedMessage, err error) {
+func (l *signalLink) ReceiveMessages(ctx context.Context, _ int, _ *azservicebus.ReceiveMessagesOptions) (page []*azservicebus.ReceivedMessage, err error) {
 	err = l.call(ctx, "receive", func(q *signalQueue) {
 		if len(q.messages) == 0 {
 			return
@@ -210,7 +210,7 @@ func (l signalLink) ReceiveMessages(ctx context.Context, _ int, _ *azservicebus.
 	return page, nil
 }
 
-func (l signalLink) Close(context.Context) error { return nil }
+func (l *signalLink) Close(context.Context) error { return nil }
 
 // checkSignals: once faults are over, each queue holds what its subject has decided, and one that nothing
 // names any more nothing.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
-	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/health"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -46,11 +45,11 @@ type world struct {
 	queues      map[string]*signalQueue // by name
 	wanted      map[string][]int        // replicas that were decided in this tick or before it, by subject
 
-	events   map[string]map[events.Position][]byte // committed, by subject, of the last ones
-	accepted map[string]events.Position            // newest that the broker took
-	epochs   map[string]int64                      // of lives that are over
-	beyond   map[string]map[string]beyond          // by processor and lease
-	sights   map[string]sights                     // by processor
+	events   map[string]map[string][]byte // committed, by subject and id, of the last ones
+	accepted map[string]string            // id of the newest that the broker took
+	epochs   map[string]int64             // of lives that are over
+	beyond   map[string]map[string]beyond // by processor and lease
+	sights   map[string]sights            // by processor
 
 	unrecorded bool   // came and choices stay empty
 	behind     func() // called behind each tick; nil = nothing is
@@ -81,7 +80,7 @@ const groupName = "together"
 func newWorld(p plan, story *[]string) *world {
 	w := &world{
 		plan: p, dice: dice(p.seed), began: time.Now(), rows: rows{}, documents: map[string]state.Document{}, consumers: map[string]*consumer{}, queues: map[string]*signalQueue{},
-		broker: broker{seen: map[string]time.Time{}}, events: map[string]map[events.Position][]byte{}, accepted: map[string]events.Position{},
+		broker: broker{seen: map[string]time.Time{}}, events: map[string]map[string][]byte{}, accepted: map[string]string{},
 		epochs: map[string]int64{}, beyond: map[string]map[string]beyond{}, sights: map[string]sights{}, came: map[choice]bool{}, story: story,
 	}
 	w.swarm()

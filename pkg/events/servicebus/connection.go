@@ -39,29 +39,26 @@ func closeBounded(closeIt func(context.Context) error) {
 	_ = await(context.Background(), closeTimeout, closeIt)
 }
 
-// closer is what the SDK connects by.
-type closer interface{ Close(context.Context) error }
-
-// connection is a connection for one use, as L has it. It is opened at the first call, kept open, and
-// replaced once a call failed. It is safe for concurrent use.
-type connection[L closer] struct {
-	open func() (L, error) // does no I/O: the SDK connects lazily
-	life context.Context   // ends with close
+// connection keeps a Link: it is opened at the first call, and replaced once a call failed. It is safe for
+// concurrent use.
+type connection struct {
+	open func() (Link, error) // does no I/O: the SDK connects lazily
+	life context.Context      // ends with close
 	end  context.CancelFunc
 
 	mu      sync.Mutex
-	current *L // nil where none is open
+	current Link // nil where none is open
 }
 
-func newConnection[L closer](open func() (L, error)) *connection[L] {
-	c := &connection[L]{open: open}
+func newConnection(open func() (Link, error)) *connection {
+	c := &connection{open: open}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }
 
 // use calls the SDK for at most a time. After a failure that may have broken the link, the next call
 // connects anew; others that use the same link at once fail, too.
-func (c *connection[L]) use(ctx context.Context, limit time.Duration, call func(context.Context, L) error) error {
+func (c *connection) use(ctx context.Context, limit time.Duration, call func(context.Context, Link) error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -72,14 +69,14 @@ func (c *connection[L]) use(ctx context.Context, limit time.Duration, call func(
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.life, func() { cancel(errClosed) })()
-	err = await(ctx, limit, func(ctx context.Context) error { return call(ctx, *link) })
+	err = await(ctx, limit, func(ctx context.Context) error { return call(ctx, link) })
 	if err != nil && !refusesMessage(err) {
 		c.retire(link)
 	}
 	return err
 }
 
-func (c *connection[L]) acquire() (*L, error) {
+func (c *connection) acquire() (Link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.life.Err() != nil {
@@ -90,27 +87,24 @@ func (c *connection[L]) acquire() (*L, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.current = &link
+		c.current = link
 	}
 	return c.current, nil
 }
 
-// retire forgets a link, unless another call has, and closes it in the background. An ended context keeps
-// the SDK from waiting for the broker's goodbye: what was sent is settled, so that nothing is lost by it.
-func (c *connection[L]) retire(old *L) {
+// retire forgets a link, unless another call has, and closes it in the background.
+func (c *connection) retire(old Link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.current != old || old == nil {
 		return
 	}
 	c.current = nil
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	go func() { _ = await(ended, closeTimeout, (*old).Close) }()
+	go closeBounded(old.Close)
 }
 
 // close ends the connection without waiting for the broker. Calls fail from then on, also those under way.
-func (c *connection[L]) close() {
+func (c *connection) close() {
 	c.end()
 	c.mu.Lock()
 	open := c.current

@@ -67,6 +67,7 @@ func (r *consumerRun) hold(from *source, message *azservicebus.ReceivedMessage) 
 	d := &delivery{from: from, message: message}
 	d.ctx, d.cancel = context.WithCancelCause(from.locked)
 	d.waiting, d.leave = context.WithCancelCause(r.running)
+	context.AfterFunc(d.ctx, func() { d.leave(nil) })
 	from.unsettled.Add(1)
 	from.open.Add(1)
 	if from.renew != nil && message.LockedUntil != nil {
@@ -145,7 +146,6 @@ func (r *consumerRun) deadLetter(d *delivery, reason string, err error) {
 func (r *consumerRun) settle(d *delivery, call func(context.Context) error) {
 	defer d.from.unsettled.Done()
 	defer d.from.open.Add(-1)
-	defer d.leave(nil)
 	defer d.cancel(nil)
 	if errors.Is(context.Cause(d.ctx), errLockLost) {
 		r.log.Warn("a scale event was not settled before its lock was lost: it comes again", d.name())
@@ -161,11 +161,12 @@ func (r *consumerRun) settle(d *delivery, call func(context.Context) error) {
 // delivery. With the pauses between, a queue of ten deliveries gives an event up after ten minutes.
 const handlerTries = 6
 
-// subject has the events of one subject. The mutex of the consumerRun guards it.
+// subject has the events of one subject, of which one is handled at a time. The mutex of the consumerRun guards
+// it.
 type subject struct {
-	turn    chan struct{}   // one event is served at a time
-	handled events.Position // of the last event that was, or had expired
-	newest  *delivery       // of those that are served or wait for their turn; nil if there is none
+	handled string    // id of the last event that was, or had expired
+	current *delivery // that is handled or tried again; nil if there is none
+	next    *delivery // the newest of those that wait for the end of current; nil if there is none
 }
 
 // Why events are completed unhandled.
@@ -177,60 +178,47 @@ const (
 
 var errSuperseded = errors.New("a newer event waits")
 
-// offer makes d the newest event, and has an older one wait no longer. If d is to be dropped instead, it
-// returns why.
-func (s *subject) offer(d *delivery) (why string) {
-	position, newest := d.event.Position(), s.newest
+// offer has d wait as the next event, and current be tried no longer if it is older. It returns the delivery that
+// is to be dropped, if any, and why: d itself, or the one that waited before.
+func (s *subject) offer(d *delivery) (dropped *delivery, why string) {
+	id := d.event.ID()
 	switch {
-	case !s.handled.Precedes(position):
-		return isStale
+	case id <= s.handled:
+		return d, isStale
 	case d.expired():
-		s.handled = position // so that an older one is stale
-		return isExpired
-	case newest != nil && newest.event.Position().SameEvent(position):
-		// Its first delivery may have lost the lock unnoticed: this one waits for its turn, and is repeated then.
-		return ""
-	case newest != nil && !newest.event.Position().Precedes(position):
-		return isSuperseded
-	case newest != nil:
-		newest.leave(errSuperseded)
+		s.handled = id // so that an older one is stale
+		return d, isExpired
+	case s.current != nil && id < s.current.event.ID(), s.next != nil && id < s.next.event.ID():
+		return d, isSuperseded
 	}
-	s.newest = d
-	return ""
+	if s.current != nil { // a second delivery of one event waits, too: the first may have lost its lock unnoticed
+		s.current.leave(errSuperseded)
+	}
+	dropped, s.next = s.next, d
+	return dropped, isSuperseded
 }
 
-// serve has an event handled when its turn comes, and settles it.
-func (r *consumerRun) serve(s *subject, d *delivery) {
-	defer context.AfterFunc(d.ctx, func() { d.leave(nil) })()
-	settled := false
-	if take(d.waiting, s.turn) {
-		settled = r.act(s, d)
-		<-s.turn
+// serve has the events of a subject handled and settled until none waits.
+func (r *consumerRun) serve(s *subject) {
+	for {
+		r.mu.Lock()
+		s.current, s.next = s.next, nil
+		d, repeated := s.current, s.current != nil && s.current.event.ID() <= s.handled
+		r.mu.Unlock()
+		switch {
+		case d == nil:
+			return
+		case repeated:
+			r.complete(d, isStale)
+		default:
+			r.act(s, d)
+		}
 	}
-	switch {
-	case settled:
-	case errors.Is(context.Cause(d.waiting), errSuperseded):
-		r.complete(d, isSuperseded)
-	default:
-		r.abandon(d)
-	}
-	r.mu.Lock()
-	if s.newest == d {
-		s.newest = nil
-	}
-	r.mu.Unlock()
 }
 
-// act has an event handled, and reports whether it settled it. It keeps the lock between failures, so that the
-// queue does not use up its deliveries within a second.
-func (r *consumerRun) act(s *subject, d *delivery) (settled bool) {
-	r.mu.Lock()
-	repeated := !s.handled.Precedes(d.event.Position())
-	r.mu.Unlock()
-	if repeated {
-		r.complete(d, isStale)
-		return true
-	}
+// act has an event handled, and settles it. It keeps the lock between failures, so that the queue does not use up
+// its deliveries within a second.
+func (r *consumerRun) act(s *subject, d *delivery) {
 	pause := r.options.RetryDelay
 	for try := 0; try < handlerTries && take(d.waiting, r.slots); try++ {
 		err := r.handle(d.ctx, d.event)
@@ -238,13 +226,13 @@ func (r *consumerRun) act(s *subject, d *delivery) (settled bool) {
 		switch {
 		case err == nil:
 			r.mu.Lock()
-			s.handled = d.event.Position()
+			s.handled = max(s.handled, d.event.ID())
 			r.mu.Unlock()
 			r.complete(d, "handled")
-			return true
+			return
 		case errors.Is(err, events.ErrDeadLetter):
 			r.deadLetter(d, err.Error(), err)
-			return true
+			return
 		case try == 0 && d.waiting.Err() == nil:
 			r.log.Warn("a scale event could not be handled: it is tried again", d.name(), slog.Any("error", err))
 		}
@@ -254,10 +242,14 @@ func (r *consumerRun) act(s *subject, d *delivery) (settled bool) {
 		}
 		pause = min(2*pause, r.options.maxPause())
 	}
-	if d.waiting.Err() == nil {
+	switch {
+	case errors.Is(context.Cause(d.waiting), errSuperseded):
+		r.complete(d, isSuperseded)
+		return
+	case d.waiting.Err() == nil:
 		r.log.Warn("a scale event could not be handled: it goes back to the queue", d.name(), slog.Int("tries", handlerTries))
 	}
-	return false
+	r.abandon(d)
 }
 
 // take takes one of several places. It reports false once ctx has ended.

@@ -33,12 +33,12 @@ type PublisherOptions struct {
 type Publisher struct {
 	queue      queue
 	options    PublisherOptions
-	connection *connection[link]
+	connection *connection
 }
 
-// NewPublisher returns a Publisher that authenticates with the connection string of a namespace or of a
-// queue (EntityPath); then queue may be "". UseDevelopmentEmulator=true connects without TLS, to the port
-// of the endpoint or to 5672. It does not connect: an error is about the connection string.
+// NewPublisher returns a Publisher that authenticates with the connection string of a namespace or of the
+// queue. UseDevelopmentEmulator=true connects without TLS, to the port of the endpoint or to 5672. It does
+// not connect: an error is about the connection string.
 func NewPublisher(connectionString, queue string, o PublisherOptions) (*Publisher, error) {
 	return newPublisher(namespace{byKey: true, connectionString: connectionString}, queue, o)
 }
@@ -58,7 +58,7 @@ func newPublisher(n namespace, name string, o PublisherOptions) (*Publisher, err
 		return nil, err
 	}
 	q.sends = true
-	return &Publisher{queue: q, options: o, connection: newConnection(func() (link, error) { return q.open(azservicebus.ReceiveModePeekLock) })}, nil
+	return &Publisher{queue: q, options: o, connection: newConnection(q.open)}, nil
 }
 
 // maxTimeToLive is the longest that a message can say: milliseconds in 32 bits (AMQP 1.0, 3.2.1).
@@ -91,7 +91,7 @@ func (p *Publisher) Send(ctx context.Context, id string, body []byte, timeToLive
 // deliver sends a message, and tries again until the tries are used up.
 func (p *Publisher) deliver(ctx context.Context, message *azservicebus.Message, doing string) error {
 	for try := 1; ; try++ {
-		err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error { return l.send(ctx, message) })
+		err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l Link) error { return l.Send(ctx, message) })
 		if err == nil {
 			return nil
 		}
@@ -124,7 +124,7 @@ func newMessage(e events.ScaleEvent, body []byte) *azservicebus.Message {
 // Probe opens a link that can send to the queue, and sends nothing. Its error says what to do: a *Refusal if
 // the service refused, and events.ErrUnreachable if it did not answer.
 func (p *Publisher) Probe(ctx context.Context) error {
-	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error { return l.Send(ctx, 0) })
+	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l Link) error { return l.Send(ctx) })
 	return p.queue.explain(err, 1)
 }
 
@@ -142,7 +142,7 @@ const (
 // Entity finds out what a Publisher sends to, after a Probe that succeeded. It needs the right to receive:
 // without it the Entity is unknown. It peeks at the messages of a queue and takes none.
 func (p *Publisher) Entity(ctx context.Context) Entity {
-	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l link) error {
+	err := p.connection.use(ctx, p.queue.try, func(ctx context.Context, l Link) error {
 		_, err := l.PeekMessages(ctx, 1, nil) // on a link for receiving; no message comes, since none is asked for
 		return err
 	})

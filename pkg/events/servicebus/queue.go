@@ -29,7 +29,6 @@ type namespace struct {
 	identity         azcore.TokenCredential
 	byKey            bool // with the connection string rather than the identity
 	connectionString string
-	entity           string        // that the connection string is limited to (EntityPath); "" = none
 	try              time.Duration // the most that one try takes, connecting included
 	client           azservicebus.ClientOptions
 }
@@ -37,10 +36,13 @@ type namespace struct {
 // reach returns a queue of the namespace, and how the SDK is to reach it. It does no I/O: the error is about the
 // connection string, the host, the identity or the name.
 func (n namespace) reach(name string, o azservicebus.ClientOptions, try, retryDelay time.Duration) (queue, error) {
+	if name == "" {
+		return queue{}, errors.New("no Service Bus queue is named")
+	}
 	if n.byKey {
 		n.connectionString = strings.TrimSpace(n.connectionString)
 		fields, _ := connectionstring.Parse(n.connectionString) // the SDK refuses what is none
-		n.host, n.entity = strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/"), fields["entitypath"]
+		n.host = strings.Trim(strings.TrimPrefix(fields["endpoint"], "sb:"), "/")
 	} else if n.host == "" || strings.ContainsAny(n.host, "/ ") {
 		return queue{}, fmt.Errorf("%q is no Service Bus namespace: use its host name, as in shop.servicebus.windows.net", n.host)
 	} else if n.identity == nil {
@@ -56,7 +58,7 @@ func (n namespace) reach(name string, o azservicebus.ClientOptions, try, retryDe
 	if _, err := n.connect(); err != nil {
 		return queue{}, fmt.Errorf("reading the Service Bus connection string: %w", err)
 	}
-	return n.queue(name)
+	return queue{namespace: n, name: name}, nil
 }
 
 // connect does no I/O: the SDK connects lazily.
@@ -111,17 +113,6 @@ type queue struct {
 	signals      bool   // it is a signal queue
 }
 
-// queue names a queue; "" is the one that the connection string is limited to.
-func (n namespace) queue(name string) (queue, error) {
-	switch {
-	case name == "" && n.entity == "":
-		return queue{}, errors.New("no Service Bus queue is named: name one, or add EntityPath=QUEUE to the connection string")
-	case name != "" && n.entity != "" && !strings.EqualFold(n.entity, name):
-		return queue{}, fmt.Errorf("the Service Bus connection string is for %q (EntityPath) and not for queue %q: use one of the namespace or of that queue", n.entity, name)
-	}
-	return queue{namespace: n, name: cmp.Or(name, n.entity)}, nil
-}
-
 // String names the entity for people. A sender does not know whether it is a queue or a topic.
 func (q queue) String() string {
 	switch {
@@ -141,38 +132,59 @@ func (q queue) path() string {
 	return q.name + "/Subscriptions/" + q.subscription
 }
 
-// link is a connection to a queue with a sender and a receiver, which open their links when they are used.
+// Link is a connection to a queue or topic. Its receiver deletes what it hands out.
+type Link interface {
+	PeekMessages(ctx context.Context, n int, o *azservicebus.PeekMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+	ReceiveMessages(ctx context.Context, n int, o *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
+
+	// Send sends as many of the messages as fit into one transfer, which the broker takes as a whole or not at
+	// all. Without a message it only finds out whether it could send.
+	Send(ctx context.Context, messages ...*azservicebus.Message) error
+
+	Close(ctx context.Context) error
+}
+
+// link is a Link of the SDK. Its sender and its receiver connect when they are used.
 type link struct {
 	*azservicebus.Receiver
 	client  *azservicebus.Client
 	sender  *azservicebus.Sender
-	opening *sync.Mutex
+	opening sync.Mutex
 }
 
-func (q queue) open(mode azservicebus.ReceiveMode) (link, error) {
+func (q queue) open() (Link, error) {
 	client, err := q.connect()
 	if err != nil {
-		return link{}, err
+		return nil, err
 	}
 	sender, err := client.NewSender(q.name, nil)
 	if err != nil {
-		return link{}, err
+		return nil, err
 	}
-	receiver, err := client.NewReceiverForQueue(q.name, &azservicebus.ReceiverOptions{ReceiveMode: mode})
-	return link{receiver, client, sender, new(sync.Mutex)}, err
+	receiver, err := client.NewReceiverForQueue(q.name, &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete})
+	return &link{Receiver: receiver, client: client, sender: sender}, err
 }
 
-// send sends a message. The link for sending is opened by one call alone: of several first calls, the SDK
-// opens one link for each and forgets all but the last.
-func (l link) send(ctx context.Context, message *azservicebus.Message) error {
+// Send lets one call alone connect the sender: of several first calls, the SDK opens one link for each and
+// forgets all but the last.
+func (l *link) Send(ctx context.Context, messages ...*azservicebus.Message) error {
 	l.opening.Lock()
-	_, err := l.sender.NewMessageBatch(ctx, nil) // does no I/O where the link is open
+	batch, err := l.sender.NewMessageBatch(ctx, nil) // connects, since it needs the greatest size that the broker takes
 	l.opening.Unlock()
-	if err != nil {
+	if err != nil || len(messages) == 0 {
 		return err
 	}
-	return l.sender.SendMessage(ctx, message, nil)
+	for i, message := range messages {
+		err := batch.AddMessage(message, nil)
+		if i > 0 && errors.Is(err, azservicebus.ErrMessageTooLarge) {
+			break // the batch is full
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return l.sender.SendMessageBatch(ctx, batch, nil)
 }
 
 // Close closes the connection.
-func (l link) Close(ctx context.Context) error { return l.client.Close(ctx) }
+func (l *link) Close(ctx context.Context) error { return l.client.Close(ctx) }

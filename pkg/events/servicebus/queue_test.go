@@ -61,8 +61,6 @@ func TestConnectionStrings(t *testing.T) {
 		{"of a namespace", endpoint + devKey, "scale", ""},
 		{"in another order, with a line end", devKey + ";Endpoint=sb://shop.servicebus.windows.net/\n", "scale", ""},
 		{"of the queue", endpoint + devKey + ";EntityPath=scale", "scale", ""},
-		{"of the queue, which is not named again", endpoint + devKey + ";EntityPath=scale", "", ""},
-		{"of another queue", endpoint + devKey + ";EntityPath=other", "scale", `is for "other" (EntityPath)`},
 		{"no queue anywhere", endpoint + devKey, "", "no Service Bus queue is named"},
 		{"without endpoint", devKey, "scale", "Endpoint"},
 		{"without key", endpoint + "SharedAccessKeyName=root", "scale", "SharedAccessKey"},

@@ -218,13 +218,15 @@ func (r *consumerRun) receive(from *source, n int, wait time.Duration) error {
 		}
 		s := r.subjects[d.event.Subject()]
 		if s == nil {
-			s = &subject{turn: make(chan struct{}, 1)}
+			s = new(subject)
 			r.subjects[d.event.Subject()] = s
 		}
-		if why := s.offer(d); why != "" {
-			settling.Go(func() { r.complete(d, why) })
-		} else {
-			r.work.Go(func() { r.serve(s, d) })
+		idle := s.current == nil && s.next == nil
+		if dropped, why := s.offer(d); dropped != nil {
+			settling.Go(func() { r.complete(dropped, why) })
+		}
+		if idle && s.next != nil {
+			r.work.Go(func() { r.serve(s) })
 		}
 	}
 	r.mu.Unlock()

@@ -100,7 +100,12 @@ func (q queue) explain(err error, tries int) error {
 		return nil
 	}
 	if kind := kindOf(err); kind != "" {
-		return q.refusal(kind)
+		r := &Refusal{Kind: kind}
+		if kind == TooLarge {
+			r.Sentinel = events.ErrTooLarge
+		}
+		r.Meaning, r.Remedy, r.Command = q.meaning(kind)
+		return r
 	}
 	in := "Service Bus namespace " + q.host
 	switch {
@@ -114,16 +119,6 @@ func (q queue) explain(err error, tries int) error {
 		return fmt.Errorf("%w: no working connection to %s: check its name, and that DNS and firewalls let port 5671 through, or that of its name: %w", events.ErrUnreachable, in, err)
 	}
 	return fmt.Errorf("%s of %s: %w", q, in, err)
-}
-
-// refusal returns the error of a kind.
-func (q queue) refusal(kind Kind) *Refusal {
-	r := &Refusal{Kind: kind}
-	if kind == TooLarge {
-		r.Sentinel = events.ErrTooLarge
-	}
-	r.Meaning, r.Remedy, r.Command = q.meaning(kind)
-	return r
 }
 
 // meaning says what a refusal means, and what to do, with a command for that if there is one.

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -24,19 +23,7 @@ type SignalsOptions struct {
 	TryTimeout time.Duration // of one request, connecting and tokens included; 0 = 3 s
 
 	// Link connects to a queue in another way than the SDK, for simulations; nil = by the SDK.
-	Link func(queue string) SignalLink
-}
-
-// SignalLink is a connection to a signal queue. Its receiver deletes what it hands out.
-type SignalLink interface {
-	PeekMessages(ctx context.Context, n int, o *azservicebus.PeekMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
-	ReceiveMessages(ctx context.Context, n int, o *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
-
-	// Send sends at most n signals in one transfer, which the broker takes as a whole or not at all. With 0 it
-	// only finds out whether it could send.
-	Send(ctx context.Context, n int) error
-
-	Close(ctx context.Context) error
+	Link func(queue string) Link
 }
 
 // Signals keeps the counts of signal queues (docs/signal-queue.md): queues that hold one message for
@@ -47,7 +34,7 @@ type SignalLink interface {
 // queue has a connection of its own, so that one that hangs delays no other.
 type Signals struct {
 	namespace namespace
-	link      func(queue string) SignalLink
+	link      func(queue string) Link
 
 	mu     sync.Mutex
 	closed bool
@@ -128,28 +115,20 @@ type QueueSettings struct {
 }
 
 // Settings reads the settings of a queue through the management API (HTTPS). It needs more than Keep: the
-// Manage right, or the role Azure Service Bus Data Owner. Without it the error is a *Refusal of the kind
-// NotPermitted.
+// Manage right, or the role Azure Service Bus Data Owner.
 func (s *Signals) Settings(ctx context.Context, name string) (QueueSettings, error) {
 	client, err := s.namespace.manage()
 	if err != nil {
 		return QueueSettings{}, err
 	}
-	in := "Service Bus namespace " + s.Namespace()
 	q, err := client.GetQueue(ctx, name, nil)
-	switch answer, refused := errors.AsType[*azcore.ResponseError](err); {
-	case refused && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
-		return QueueSettings{}, &Refusal{
-			Kind: NotPermitted, Meaning: fmt.Sprintf("the properties of queue %q in %s may not be read", name, in),
-			Remedy: "read them with the Manage right, or with the role Azure Service Bus Data Owner",
-		}
-	case refused:
+	if answer, refused := errors.AsType[*azcore.ResponseError](err); refused {
 		err = fmt.Errorf("it answered %d", answer.StatusCode)
-	case err == nil && q == nil:
+	} else if err == nil && q == nil {
 		err = fmt.Errorf("queue %q does not exist", name)
 	}
 	if err != nil {
-		return QueueSettings{}, fmt.Errorf("the management API of %s (HTTPS): %w", in, err)
+		return QueueSettings{}, fmt.Errorf("the management API of Service Bus namespace %s (HTTPS), which takes the Manage right, or the role Azure Service Bus Data Owner: %w", s.Namespace(), err)
 	}
 	return QueueSettings{finite(q.DefaultMessageTimeToLive), finite(q.AutoDeleteOnIdle), *cmp.Or(q.ForwardTo, new(""))}, nil
 }
@@ -181,16 +160,12 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 		return nil, errClosed
 	}
 	if s.queues[name] == nil {
-		q, err := s.namespace.queue(name)
-		if err != nil {
-			return nil, err
-		}
-		q.signals = true
-		s.queues[name] = &signalQueue{q, newConnection(func() (SignalLink, error) {
+		q := queue{namespace: s.namespace, name: name, signals: true}
+		s.queues[name] = &signalQueue{q, newConnection(func() (Link, error) {
 			if s.link != nil {
 				return s.link(name), nil
 			}
-			return q.open(azservicebus.ReceiveModeReceiveAndDelete)
+			return q.open()
 		})}
 	}
 	return s.queues[name], nil
@@ -199,7 +174,7 @@ func (s *Signals) queue(name string) (*signalQueue, error) {
 // signalQueue is one queue of signals, as it is received from.
 type signalQueue struct {
 	queue
-	connection *connection[SignalLink]
+	connection *connection
 }
 
 // peekPage is how many messages are peeked at once. peekMore is how many more than wanted are counted at
@@ -215,7 +190,7 @@ const (
 func (q *signalQueue) count(ctx context.Context, wanted int) (present []int64, err error) {
 	for next := int64(1); len(present) <= wanted+peekMore; next = present[len(present)-1] + 1 {
 		var page []*azservicebus.ReceivedMessage
-		err := q.connection.use(ctx, q.try, func(ctx context.Context, l SignalLink) (err error) {
+		err := q.connection.use(ctx, q.try, func(ctx context.Context, l Link) (err error) {
 			page, err = l.PeekMessages(ctx, peekPage, &azservicebus.PeekMessagesOptions{FromSequenceNumber: &next})
 			return err
 		})
@@ -235,10 +210,17 @@ func (q *signalQueue) count(ctx context.Context, wanted int) (present []int64, e
 	return present, nil
 }
 
-// send sends messages in one step, at most as many as fit into one batch. With 0 it only finds out whether
-// it could.
+// send sends signals in one step, at most as many as fit into one. With 0 it only finds out whether it could.
+// They have no time to live. Each has an id of its own, so that a queue that detects duplicates drops none.
 func (q *signalQueue) send(ctx context.Context, missing int) error {
-	err := q.connection.use(ctx, q.try, func(ctx context.Context, l SignalLink) error { return l.Send(ctx, missing) })
+	signals := make([]*azservicebus.Message, missing)
+	for i := range signals {
+		signals[i] = &azservicebus.Message{
+			MessageID: new(rand.Text()), Subject: new(SignalType), ContentType: new("text/plain"),
+			Body: []byte("one message for each replica that is wanted"),
+		}
+	}
+	err := q.connection.use(ctx, q.try, func(ctx context.Context, l Link) error { return l.Send(ctx, signals...) })
 	to := q.queue
 	to.sends = true
 	return to.explain(err, 1)
@@ -253,7 +235,7 @@ const idleWait = time.Second
 func (q *signalQueue) takeBack(ctx context.Context, surplus []int64) (stuck bool, err error) {
 	for range surplus {
 		var taken []*azservicebus.ReceivedMessage
-		err := q.connection.use(ctx, min(idleWait, q.try), func(ctx context.Context, l SignalLink) (err error) {
+		err := q.connection.use(ctx, min(idleWait, q.try), func(ctx context.Context, l Link) (err error) {
 			if taken, err = l.ReceiveMessages(ctx, 1, nil); err == nil && len(taken) == 0 {
 				err = errLinkLost // which the SDK says by returning nothing
 			}
@@ -269,26 +251,4 @@ func (q *signalQueue) takeBack(ctx context.Context, surplus []int64) (stuck bool
 		}
 	}
 	return false, nil
-}
-
-// Send sends a batch of signals without a time to live. Each has an id of its own, so that a queue that
-// detects duplicates drops none. NewMessageBatch opens the link, since it needs the link's greatest size.
-func (l link) Send(ctx context.Context, n int) error {
-	batch, err := l.sender.NewMessageBatch(ctx, nil)
-	if err != nil || n == 0 {
-		return err
-	}
-	for i := range n {
-		err := batch.AddMessage(&azservicebus.Message{
-			MessageID: new(rand.Text()), Subject: new(SignalType), ContentType: new("text/plain"),
-			Body: []byte("one message for each replica that is wanted"),
-		}, nil)
-		if i > 0 && errors.Is(err, azservicebus.ErrMessageTooLarge) {
-			break // the batch is full
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return l.sender.SendMessageBatch(ctx, batch, nil)
 }
