@@ -64,13 +64,16 @@ func isServer(address string) bool {
 
 // Options are optional. The zero value is for Azure's public cloud.
 type Options struct {
-	Endpoint     string        // of Azure Resource Manager, https://HOST[:PORT]; "" = https://management.azure.com
-	PollInterval time.Duration // between two reads of a change in progress, unless the service names a time; 0 = 5 s
-	Timeout      time.Duration // for one event, until its change is complete; 0 = 10 min
-
-	// Client is passed to the SDK: transport, retries. Its Cloud is ignored.
-	Client policy.ClientOptions
+	Endpoint string               // of Azure Resource Manager, https://HOST[:PORT]; "" = https://management.azure.com
+	Client   policy.ClientOptions // passed to the SDK: transport, retries. Its Cloud is ignored
 }
+
+const (
+	// timeout is for one event, until its change is complete.
+	timeout = 10 * time.Minute
+	// pollInterval is between two reads of a change in progress, unless the service names a time.
+	pollInterval = 5 * time.Second
+)
 
 // Action sets minReplicas and maxReplicas of an app to desiredReplicas; maxReplicas is at least 1, the
 // smallest value that Container Apps accepts. So at 0 the app's own scale rules decide between 0 and 1
@@ -79,17 +82,15 @@ type Options struct {
 // A PATCH is merged into the app, so that nothing else changes. Still, Container Apps makes a new revision
 // at each change of the bounds, since they belong to the template, and replaces the replicas of the old
 // one. Act refuses an app that keeps several revisions active: it would have one more after each event.
-type Action struct {
-	client  *arm.Client
-	options Options
-}
+type Action struct{ client *arm.Client }
 
 // New returns an Action that signs in with an identity, which needs the permissions
 // Microsoft.App/containerApps/read and /write on the apps (docs/permissions.md). It makes no
 // request.
 func New(identity azcore.TokenCredential, o Options) (*Action, error) {
-	o.PollInterval, o.Timeout = cmp.Or(o.PollInterval, 5*time.Second), cmp.Or(o.Timeout, 10*time.Minute)
-	o.Client.Cloud = cloudOf(strings.TrimSuffix(o.Endpoint, "/"))
+	endpoint := cmp.Or(strings.TrimSuffix(o.Endpoint, "/"), "https://management.azure.com")
+	// In every cloud, the endpoint is also an audience of tokens (ArmEnvironment.cs of azure-sdk-for-net).
+	o.Client.Cloud.Services = map[cloud.ServiceName]cloud.ServiceConfiguration{cloud.ResourceManager: {Endpoint: endpoint, Audience: endpoint}}
 	o.Client.Retry.TryTimeout = cmp.Or(o.Client.Retry.TryTimeout, 30*time.Second)
 	if o.Client.Transport == nil {
 		o.Client.Transport = bounded.NewClient()
@@ -101,23 +102,7 @@ func New(identity azcore.TokenCredential, o Options) (*Action, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of Azure Resource Manager: %w", err)
 	}
-	return &Action{client: client, options: o}, nil
-}
-
-// cloudOf returns the cloud of an endpoint. For one that the SDK does not know, the endpoint is
-// also the audience of tokens.
-func cloudOf(endpoint string) cloud.Configuration {
-	if endpoint == "" {
-		return cloud.AzurePublic
-	}
-	for _, known := range []cloud.Configuration{cloud.AzurePublic, cloud.AzureGovernment, cloud.AzureChina} {
-		if strings.EqualFold(known.Services[cloud.ResourceManager].Endpoint, endpoint) {
-			return known
-		}
-	}
-	return cloud.Configuration{Services: map[cloud.ServiceName]cloud.ServiceConfiguration{
-		cloud.ResourceManager: {Endpoint: endpoint, Audience: endpoint},
-	}}
+	return &Action{client}, nil
 }
 
 // Target returns the name of the app in the event's target labels.
@@ -136,7 +121,7 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.options.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	current, err := a.get(ctx, target)
 	if err != nil {
@@ -211,7 +196,7 @@ func (a *Action) patch(ctx context.Context, target app, want bounds) error {
 	if err != nil {
 		return err
 	}
-	_, err = poller.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: a.options.PollInterval})
+	_, err = poller.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: pollInterval})
 	return err
 }
 
