@@ -2,12 +2,10 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/feedscale/feedscale/pkg/actions"
@@ -37,9 +35,6 @@ func Kind() actions.Kind {
 				return a.Rivals(ctx, target)
 			}
 			w.namespace = target[labelNamespace]
-			if clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
-				err = errors.New("no cluster is configured here: try it in a pod of the cluster, or with a kubeconfig")
-			}
 			return actions.Survey{Target: w.String()}, err
 		},
 	}
