@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -13,11 +12,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// connectionSettings are the setting NAME with a connection string, or settings NAME__field or
-// NAME:field (https://learn.microsoft.com/azure/azure-functions/functions-reference#connections).
+// connectionSettings are the setting NAME with a connection string, or settings NAME__field
+// (https://learn.microsoft.com/azure/azure-functions/functions-reference#connections).
 type connectionSettings struct {
-	name   string // under which it was found
-	lookup func(string) (string, bool)
+	name   string                      // under which it was found
+	lookup func(string) (string, bool) // as Lookup returns it
 	err    error // the first thing that is wrong
 }
 
@@ -50,18 +49,15 @@ func (c *connectionSettings) refuse(wrong bool, part, text string) {
 }
 
 // value returns the connection string; "" if there is none.
-func (c *connectionSettings) value() string { return c.get(c.name) }
+func (c *connectionSettings) value() string {
+	text, _ := c.lookup(c.name)
+	return text
+}
 
 // field returns the value of NAME__field; "" if there is none.
 func (c *connectionSettings) field(field string) string {
-	return cmp.Or(c.get(c.name+"__"+field), c.get(c.name+":"+field))
-}
-
-func (c *connectionSettings) get(name string) string {
-	if value, ok := c.lookup(name); ok {
-		return strings.TrimSpace(value)
-	}
-	return ""
+	text, _ := c.lookup(c.name + "__" + field)
+	return text
 }
 
 var (
