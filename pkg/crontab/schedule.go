@@ -43,9 +43,6 @@ func (s Schedule) Next(t time.Time) time.Time {
 	return next
 }
 
-// Same reports whether both fire at the same times.
-func (s Schedule) Same(o Schedule) bool { return s.spec == o.spec }
-
 // IsZero reports whether there is no schedule.
 func (s Schedule) IsZero() bool { return s == Schedule{} }
 
