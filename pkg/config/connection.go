@@ -49,15 +49,16 @@ func (c *connectionSettings) refuse(wrong bool, part, text string) {
 }
 
 // value returns the connection string; "" if there is none.
-func (c *connectionSettings) value() string {
-	text, _ := c.lookup(c.name)
-	return text
-}
+func (c *connectionSettings) value() string { return c.get(c.name) }
 
 // field returns the value of NAME__field; "" if there is none.
-func (c *connectionSettings) field(field string) string {
-	text, _ := c.lookup(c.name + "__" + field)
-	return text
+func (c *connectionSettings) field(field string) string { return c.get(c.name + "__" + field) }
+
+func (c *connectionSettings) get(name string) string {
+	if value, ok := c.lookup(name); ok {
+		return value
+	}
+	return ""
 }
 
 var (

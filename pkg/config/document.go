@@ -36,10 +36,6 @@ func newDocumentReader(file string, text []byte, f *yamltree.Form, list string, 
 		*mistakes = append(*mistakes, wrong...)
 		return nil
 	}
-	if other := foreignDocument(documents[0]); other != "" {
-		mistakes.Add(documents[0].Mistake(other))
-		return nil
-	}
 	*mistakes = append(*mistakes, wrong...)
 	if len(documents) > 1 {
 		mistakes.Add(documents[1].Mistake("a second document begins here; allowed is one document, with all " + list + " in its list"))
