@@ -17,7 +17,7 @@ import (
 type connectionSettings struct {
 	name   string                      // under which it was found
 	lookup func(string) (string, bool) // as Lookup returns it
-	err    error // the first thing that is wrong
+	err    error                       // the first thing that is wrong
 }
 
 // findConnection finds the connection string, or the setting with a field, under the names that the

@@ -77,12 +77,8 @@ func (f *Form) mistakes(root *Node, err *jsonschema.ValidationError) (all Mistak
 
 // unknownField returns the sentence about a field that the schema does not have.
 func (f *Form) unknownField(n *Node, schema Schema) string {
-	entries := f.root["required"].([]any)[0].(string)
-	switch {
-	case schema["patternProperties"] != nil:
+	if schema["patternProperties"] != nil {
 		return "has a bad name; " + Allowed(schema)
-	case n.Path() == "defaults."+n.Name && properties(f.At(entries, "0"))[n.Name] != nil:
-		return "has no default; allowed is one of its own in each of the " + entries
 	}
 	return f.unknown(n.Name, slices.Sorted(maps.Keys(properties(schema))))
 }
