@@ -34,7 +34,7 @@ func Kind() actions.Kind {
 			if err == nil {
 				return a.Rivals(ctx, target)
 			}
-			w.namespace = target[labelNamespace]
+			w.namespace = target["namespace"]
 			return actions.Survey{Target: w.String()}, err
 		},
 	}
