@@ -68,28 +68,24 @@ func (d *documentReader) checkGroups(read Document) {
 		members[g.Name] = 0
 	}
 	delete(members, "") // a mistake of its own
-	stray := false      // whether a group has another name in a processor: then nobody knows its members
+	known := slices.Sorted(maps.Keys(members))
 	for i, e := range d.entries("processors") {
 		p := read.Processors[i]
 		if p.Group == "" {
 			continue
 		}
-		if _, known := members[p.Group]; known {
-			members[p.Group]++
-		} else {
-			stray = true
-			text := fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups)
-			if len(members) > 0 {
-				text = unknown("group", p.Group, slices.Sorted(maps.Keys(members)))
-			}
-			e.mistake(e.at("group"), text)
+		members[p.Group]++
+		if len(known) == 0 {
+			e.mistake(e.at("group"), fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups))
+		} else if !slices.Contains(known, p.Group) {
+			e.mistake(e.at("group"), unknown("group", p.Group, known))
 		}
 		if p.SignalQueue != "" {
 			e.mistake(e.at("signalQueue"), fmt.Sprintf("has no effect in a member of a group; allowed is a signalQueue of the group %s", yamltree.QuoteName(p.Group)))
 		}
 	}
 	for i, e := range d.entries("groups") {
-		if count, known := members[read.Groups[i].Name]; known && count == 0 && !stray {
+		if name := read.Groups[i].Name; name != "" && members[name] == 0 {
 			e.mistake(e.node, "has no members; allowed is a group that a processor names in its field group")
 		}
 	}

@@ -75,8 +75,11 @@ func ParseKEDA(expression string) (Schedule, error) {
 // The parser is that of cron/v3. NCRONTAB differs from it: days and months may be written out
 // ("Monday"), day of month and weekday both have to match, and there is no "?". It refuses what
 // Functions also accepts (a TimeSpan, five fields) or reads in an unexpected way (a reversed range, a
-// step of 0, parts of names), and an expression that never fires.
+// step of 0, parts of names), and an expression that never fires. An empty one is the zero Schedule.
 func ParseNCRONTAB(expression string) (Schedule, error) {
+	if expression == "" {
+		return Schedule{}, nil
+	}
 	spec, err := parse(longNames.Replace(strings.ToLower(expression)), cron.Second|cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow)
 	if err == nil && strings.Contains(expression, "?") {
 		err = errors.New("there is no ?")
