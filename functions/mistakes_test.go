@@ -185,11 +185,11 @@ func mistakes() []mistake {
 			make: more("pollingInterval: 30"), place: "processors.yaml:7", allowed: "schedule", do: "[import](../../docs/import.md) reads ScaledObjects, and says what has another name here",
 		},
 		{
-			done: "a ScaledObject in place of the file", status: 2,
+			done: "a ScaledObject in place of the file", status: 2, lines: 5,
 			make: func(d *desk) { d.write("processors.yaml", scaledObject) }, place: "processors.yaml", allowed: "feedscale import", do: "`feedscale import scaledobject.yaml`",
 		},
 		{
-			done: "the `function.json` of a Functions trigger in place of the file", status: 2,
+			done: "the `function.json` of a Functions trigger in place of the file", status: 2, lines: 2,
 			make: func(d *desk) { d.write("function.json", functionJSON) }, args: []string{"poll", "--config", "function.json"}, place: "function.json", allowed: "feedscale import", do: "`feedscale import function.json`",
 		},
 		{

@@ -12,12 +12,13 @@ import (
 // A key like that of an account, which mistakes must never show.
 const testKey = "c2VjcmV0LWtleS1vZi10aGUtdGVzdHMtbm90LWEtcmVhbC1vbmU="
 
-// lookupIn returns the lookup that most tests use: settings by their exact name.
+// lookupIn returns the lookup of an environment.
 func lookupIn(settings map[string]string) func(string) (string, bool) {
-	return func(name string) (string, bool) {
-		value, ok := settings[name]
-		return value, ok
+	var environ []string
+	for name, value := range settings {
+		environ = append(environ, name+"="+value)
 	}
+	return config.Lookup(environ)
 }
 
 // testLookup knows two accounts.

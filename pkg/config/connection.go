@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -13,12 +12,12 @@ import (
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
-// connectionSettings are the setting NAME with a connection string, or settings NAME__field or
-// NAME:field (https://learn.microsoft.com/azure/azure-functions/functions-reference#connections).
+// connectionSettings are the setting NAME with a connection string, or settings NAME__field
+// (https://learn.microsoft.com/azure/azure-functions/functions-reference#connections).
 type connectionSettings struct {
-	name   string // under which it was found
-	lookup func(string) (string, bool)
-	err    error // the first thing that is wrong
+	name   string                      // under which it was found
+	lookup func(string) (string, bool) // as Lookup returns it
+	err    error                       // the first thing that is wrong
 }
 
 // findConnection finds the connection string, or the setting with a field, under the names that the
@@ -53,13 +52,11 @@ func (c *connectionSettings) refuse(wrong bool, part, text string) {
 func (c *connectionSettings) value() string { return c.get(c.name) }
 
 // field returns the value of NAME__field; "" if there is none.
-func (c *connectionSettings) field(field string) string {
-	return cmp.Or(c.get(c.name+"__"+field), c.get(c.name+":"+field))
-}
+func (c *connectionSettings) field(field string) string { return c.get(c.name + "__" + field) }
 
 func (c *connectionSettings) get(name string) string {
 	if value, ok := c.lookup(name); ok {
-		return strings.TrimSpace(value)
+		return value
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
@@ -34,10 +35,6 @@ func newDocumentReader(file string, text []byte, f *yamltree.Form, list string, 
 			mistakes.Add(Mistake{File: file, Line: 1, Field: list, Text: "is empty; " + yamltree.Allowed(f.At(list))})
 		}
 		*mistakes = append(*mistakes, wrong...)
-		return nil
-	}
-	if other := foreignDocument(documents[0]); other != "" {
-		mistakes.Add(documents[0].Mistake(other))
 		return nil
 	}
 	*mistakes = append(*mistakes, wrong...)
@@ -125,8 +122,8 @@ func (e entry) processor() Processor {
 	p := f.Processor
 	p.Policy = f.policyFields.policy()
 	p.StartFrom, _ = parseStartFrom(f.StartFrom) // the schema checked these
-	p.Schedule, _ = parseSchedule(f.Schedule)
-	p.IdleSchedule, _ = parseSchedule(f.IdleSchedule)
+	p.Schedule, _ = crontab.ParseNCRONTAB(f.Schedule)
+	p.IdleSchedule, _ = crontab.ParseNCRONTAB(f.IdleSchedule)
 	p.Connection = e.connection(e.at("connection"), f.Connection, CosmosConnection{})
 	p.LeaseConnection = e.connection(e.at("leaseConnection"), f.LeaseConnection, p.Connection)
 	p.LeaseDatabaseID = cmp.Or(p.LeaseDatabaseID, p.DatabaseID)

@@ -39,8 +39,8 @@ func Nearest(name string, known []string) string {
 //go:embed foreign.json
 var foreignText []byte
 
-// Instead returns what to write in place of a field of KEDA, or of the Cosmos DB trigger of Azure
-// Functions, and which of the two has it; "" for any other field.
+// Instead returns what to write in place of a field of Kubernetes, of KEDA, or of the Cosmos DB trigger
+// of Azure Functions, and which of them has it; "" for any other field.
 func Instead(field string) (of, text string) {
 	var all map[string]map[string]string
 	if err := json.Unmarshal(foreignText, &all); err != nil {
@@ -60,15 +60,6 @@ func unknownField(name string, known []string) string {
 		return "is a field of " + of + "; " + instead
 	}
 	return unknown("field", name, known)
-}
-
-// foreignDocument says that a document is one of Kubernetes or Functions; "" for any other.
-func foreignDocument(root *yamltree.Node) string {
-	has := func(name string) bool { return root.Get(name).Present() }
-	if has("processors") || !has("bindings") && !(has("kind") && has("apiVersion")) {
-		return ""
-	}
-	return "this is a file of Kubernetes or Azure Functions; allowed is a processors file, which feedscale import FILE makes from ScaledObjects and function.json"
 }
 
 // longestName is the greatest length of the name of an entry, in characters.

@@ -102,7 +102,7 @@ other: 1
 		t.Errorf("got  %q\nwant %q", places, want)
 	}
 	contains(t, err,
-		"has no default; allowed is one of its own in each of the policies",
+		"defaults.name: is an unknown field; allowed are activationChangeFeedLagThreshold, ",
 		`"never" is no duration; allowed is a duration such as 90s, 5m or 1h30m`,
 		`"keda" is built in; allowed is another name`,
 		"did you mean changeFeedLagThreshold?",

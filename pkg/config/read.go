@@ -33,14 +33,11 @@ type Config struct {
 	Settings Settings
 	Document
 	Source string // from which the document was read: the name of a file, or FEEDSCALE_PROCESSORS
-	env    *environment
+	env    environment
 }
 
 // Connection reads the connection in a setting, which the document may no longer name.
 func (c Config) Connection(setting string) (CosmosConnection, error) {
-	if c.env == nil {
-		return CosmosConnection{}, errors.New("there are no settings")
-	}
 	return ParseCosmosConnection(c.env.lookup, setting)
 }
 
@@ -60,7 +57,7 @@ func Read(in Input) (Config, error) {
 		read = load(source, text, env.lookup, &settings.Events, &mistakes)
 	}
 	env.reportUnknown(&mistakes) // last, since by now every setting that is named somewhere was looked up
-	return Config{Settings: settings.Settings, Document: read, Source: source, env: env}, mistakes.Err()
+	return Config{Settings: settings.Settings, Document: read, Source: source, env: *env}, mistakes.Err()
 }
 
 // ReadSettings reads the settings alone. The error is a Mistakes.

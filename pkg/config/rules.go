@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
-	"github.com/feedscale/feedscale/pkg/crontab"
 	"github.com/feedscale/feedscale/pkg/yamltree"
 )
 
@@ -50,10 +49,8 @@ func (e entry) checkPolicy(f policyFields) {
 			fmt.Sprintf("%s needs replicas; allowed is a whole number, 0 or more, in replicas", f.Fallback.Behavior), "fallback.behavior")
 	}
 	for _, window := range e.at("schedules").Items {
-		start, err := crontab.ParseKEDA(window.Get("start").Text())
-		end, endErr := crontab.ParseKEDA(window.Get("end").Text())
-		if err == nil && endErr == nil && start.Same(end) {
-			e.mistake(window.Get("end"), "start and end are the same; allowed are two that differ")
+		if start, end := window.Get("start"), window.Get("end"); !end.Bad && start.Text() == end.Text() && end.Text() != "" {
+			e.mistake(end, "start and end are the same; allowed are two that differ") // as in KEDA
 		}
 	}
 }
@@ -71,28 +68,24 @@ func (d *documentReader) checkGroups(read Document) {
 		members[g.Name] = 0
 	}
 	delete(members, "") // a mistake of its own
-	stray := false      // whether a group has another name in a processor: then nobody knows its members
+	known := slices.Sorted(maps.Keys(members))
 	for i, e := range d.entries("processors") {
 		p := read.Processors[i]
 		if p.Group == "" {
 			continue
 		}
-		if _, known := members[p.Group]; known {
-			members[p.Group]++
-		} else {
-			stray = true
-			text := fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups)
-			if len(members) > 0 {
-				text = unknown("group", p.Group, slices.Sorted(maps.Keys(members)))
-			}
-			e.mistake(e.at("group"), text)
+		members[p.Group]++
+		if len(known) == 0 {
+			e.mistake(e.at("group"), fmt.Sprintf("there is no group %s; allowed is the name of one, as in %s", yamltree.QuoteName(p.Group), minimalGroups))
+		} else if !slices.Contains(known, p.Group) {
+			e.mistake(e.at("group"), unknown("group", p.Group, known))
 		}
 		if p.SignalQueue != "" {
 			e.mistake(e.at("signalQueue"), fmt.Sprintf("has no effect in a member of a group; allowed is a signalQueue of the group %s", yamltree.QuoteName(p.Group)))
 		}
 	}
 	for i, e := range d.entries("groups") {
-		if count, known := members[read.Groups[i].Name]; known && count == 0 && !stray {
+		if name := read.Groups[i].Name; name != "" && members[name] == 0 {
 			e.mistake(e.node, "has no members; allowed is a group that a processor names in its field group")
 		}
 	}

@@ -33,7 +33,7 @@ var formats = map[string]func(string) error{
 	"feedscale-duration":          func(text string) error { return checkDuration(text, 0) },
 	"feedscale-positive-duration": func(text string) error { return checkDuration(text, time.Second) },
 	"feedscale-start-from":        func(text string) error { _, err := parseStartFrom(text); return err },
-	"feedscale-ncrontab":          func(text string) error { _, err := parseSchedule(text); return err },
+	"feedscale-ncrontab":          func(text string) error { _, err := crontab.ParseNCRONTAB(text); return err },
 	"feedscale-cron":              func(text string) error { _, err := crontab.ParseKEDA(text); return err },
 	"feedscale-time-zone":         func(text string) error { _, err := parseTimeZone(text); return err },
 }
@@ -73,14 +73,6 @@ func parseStartFrom(text string) (changefeed.StartFrom, error) {
 		return changefeed.StartFrom{}, fmt.Errorf("%s is no start", yamltree.Quote(text))
 	}
 	return from, nil
-}
-
-// parseSchedule reads an NCRONTAB expression; an empty one is the zero Schedule, each tick.
-func parseSchedule(text string) (crontab.Schedule, error) {
-	if text == "" {
-		return crontab.Schedule{}, nil
-	}
-	return crontab.ParseNCRONTAB(text)
 }
 
 func parseTimeZone(text string) (*time.Location, error) {

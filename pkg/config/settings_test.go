@@ -129,7 +129,7 @@ func TestSettings(t *testing.T) {
 func TestSettingMistakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, setting, value, want string }{
-		{"a timer with five fields", "FEEDSCALE_TIMER_SCHEDULE", "* * * * *", "has five fields"},
+		{"a timer with five fields", "FEEDSCALE_TIMER_SCHEDULE", "* * * * *", "expected exactly 6 fields, found 5"},
 		{"samples more often than a second", "FEEDSCALE_SAMPLES", "0.5s", "allowed are 0 (never) or 1s to 168h"},
 		{"series of partitions that are neither on nor off", "FEEDSCALE_METRICS_PARTITIONS", "yes", "allowed are true and false"},
 		{"a heartbeat below a second", "FEEDSCALE_EVENT_HEARTBEAT", "500ms", "allowed are 0 (never) or 1s to 168h"},

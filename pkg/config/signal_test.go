@@ -45,7 +45,7 @@ func TestASignalQueueHoldsOneCount(t *testing.T) {
 			"processors.yaml:4: processors[0] (orders).signalQueue: has no effect in a member of a group; allowed is a signalQueue of the group workers"},
 		{"has no default", "servicebus:BUS/events", bus,
 			"defaults: {connection: COSMOS, databaseId: shop, containerId: orders, signalQueue: all}\nprocessors: [{name: orders}]",
-			"processors.yaml:1: defaults.signalQueue: has no default; allowed is one of its own in each of the processors"},
+			"processors.yaml:1: defaults.signalQueue: is an unknown field; allowed are accountHost, "},
 		{"is a name", "servicebus:BUS/events", bus, signalFile("processors:", "- {name: orders, signalQueue: 'servicebus:BUS/orders'}"),
 			`processors.yaml:3: processors[0] (orders).signalQueue: is the text "servicebus:BUS/orders"; allowed are up to 260 letters`},
 	} {

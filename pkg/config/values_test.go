@@ -83,11 +83,12 @@ func TestAGroupWithoutMembersIsRefused(t *testing.T) {
 		t.Fatalf("got %v, want one mistake", got)
 	}
 	contains(t, got, "groups[1] (bare): has no members; allowed is a group that a processor names in its field group")
-	// A name that is misspelt is one mistake, not two.
+	// So is one whose only member misspells its name, beside the nearest name.
 	got = mistakes(t, "groups: [{name: shop-workers}]"+minimal+"  group: shop-worker\n")
-	if len(got) != 1 {
-		t.Fatalf("got %v, want one mistake", got)
+	if len(got) != 2 {
+		t.Fatalf("got %v, want two mistakes", got)
 	}
+	contains(t, got, "groups[0] (shop-workers): has no members")
 	contains(t, got, "did you mean shop-workers?")
 }
 

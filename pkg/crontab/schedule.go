@@ -7,6 +7,7 @@
 package crontab
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -42,49 +43,29 @@ func (s Schedule) Next(t time.Time) time.Time {
 	return next
 }
 
-// Same reports whether both fire at the same times.
-func (s Schedule) Same(o Schedule) bool { return s.spec == o.spec }
-
 // IsZero reports whether there is no schedule.
 func (s Schedule) IsZero() bool { return s == Schedule{} }
 
 // String returns the expression as it was written.
 func (s Schedule) String() string { return s.expression }
 
-// scheduled returns the schedule of an expression, or an error if it never fires. Without seconds,
-// minutes or hours, cron/v3 would step through years second by second.
+// scheduled returns the schedule of an expression, or an error if it never fires.
 func scheduled(expression string, spec cron.SpecSchedule) (Schedule, error) {
 	s := Schedule{strings.Join(strings.Fields(expression), " "), spec}
-	if spec.Second == 0 || spec.Minute == 0 || spec.Hour == 0 || s.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+	if s.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return Schedule{}, fmt.Errorf("%s never fires: none of its months has such a day; allowed are days that exist", yamltree.Quote(expression))
 	}
 	return s, nil
 }
 
-// cronText is what a cron expression may have. Another text may be a secret: it is not quoted.
-var cronText = regexp.MustCompile(`^[A-Za-z0-9*,/? \t-]*$`)
-
 // ParseKEDA reads the start or end of a schedule as KEDA's cron trigger does: five fields, no
 // descriptors and no time zone. The Schedule is in the location of the time that Next is given.
 func ParseKEDA(expression string) (Schedule, error) {
-	const allowed = `allowed are five fields (minute hour day month weekday), such as "0 6 * * 1-5"`
-	if !cronText.MatchString(expression) { // with a time zone alone, cron/v3 would panic
-		return Schedule{}, fmt.Errorf("%s is no cron expression; %s", yamltree.Quote(expression), allowed)
-	}
-	spec, err := parseCron(cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, expression)
+	spec, err := parse(expression, cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow)
 	if err != nil {
-		return Schedule{}, fmt.Errorf("%s is no cron expression (%w); %s", yamltree.Quote(expression), err, allowed)
+		return Schedule{}, fmt.Errorf(`%s is no cron expression (%w); allowed are five fields (minute hour day month weekday), such as "0 6 * * 1-5"`, yamltree.Quote(expression), err)
 	}
 	return scheduled(expression, spec)
-}
-
-// parseCron parses an expression by cron/v3.
-func parseCron(options cron.ParseOption, expression string) (cron.SpecSchedule, error) {
-	parsed, err := cron.NewParser(options).Parse(expression)
-	if err != nil {
-		return cron.SpecSchedule{}, err
-	}
-	return *parsed.(*cron.SpecSchedule), nil // another type is that of a descriptor, which no option allows
 }
 
 // ParseNCRONTAB reads the cron expression of a Functions timer: six fields (second minute hour day
@@ -94,50 +75,43 @@ func parseCron(options cron.ParseOption, expression string) (cron.SpecSchedule, 
 // The parser is that of cron/v3. NCRONTAB differs from it: days and months may be written out
 // ("Monday"), day of month and weekday both have to match, and there is no "?". It refuses what
 // Functions also accepts (a TimeSpan, five fields) or reads in an unexpected way (a reversed range, a
-// step of 0, parts of names), and an expression that never fires.
+// step of 0, parts of names), and an expression that never fires. An empty one is the zero Schedule.
 func ParseNCRONTAB(expression string) (Schedule, error) {
-	const allowed = `allowed are six fields (second minute hour day month weekday, in UTC), such as "0 */5 * * * *"`
-	fields := strings.Fields(expression)
-	switch {
-	case len(fields) == 5:
-		return Schedule{}, fmt.Errorf("%s has five fields; put the second in front, as in %q; %s", yamltree.Quote(expression), "0 "+strings.Join(fields, " "), allowed)
-	case len(fields) != 6:
-		return Schedule{}, fmt.Errorf("%s has %d fields; %s", yamltree.Quote(expression), len(fields), allowed)
+	if expression == "" {
+		return Schedule{}, nil
 	}
-	for i, kind := range ncrontabFields {
-		short := longNames.Replace(strings.ToLower(fields[i]))
-		if _, err := parseCron(kind.option, short); err != nil || !ncrontabForms.MatchString(short) {
-			return Schedule{}, fmt.Errorf("the %s %s is not allowed; allowed are %s, *, ranges (a-b, from low to high), steps (*/n) and lists (a,b)", kind.name, yamltree.Quote(fields[i]), kind.values)
-		}
-		fields[i] = short
+	spec, err := parse(longNames.Replace(strings.ToLower(expression)), cron.Second|cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow)
+	if err == nil && strings.Contains(expression, "?") {
+		err = errors.New("there is no ?")
 	}
-	spec, _ := parseCron(cron.Second|cron.Minute|cron.Hour|cron.Dom|cron.Month|cron.Dow, strings.Join(fields, " ")) // each of them was read
+	if err != nil {
+		return Schedule{}, fmt.Errorf(`%s is no NCRONTAB expression (%w); allowed are six fields (second minute hour day month weekday, in UTC), such as "0 */5 * * * *"`, yamltree.Quote(expression), err)
+	}
 	spec.Location = time.UTC
 	spec.Dom |= starBit // both days have to match
 	return scheduled(expression, spec)
 }
 
-const ncrontabPart = `(\*|\w+(-\w+)?)(/[1-9]\d*)?`
+// parse parses an expression by cron/v3, which would panic at a time zone alone, and takes "," for a
+// field that never matches. Its error repeats words of a form alone: any other text may be a secret.
+func parse(expression string, fields cron.ParseOption) (cron.SpecSchedule, error) {
+	if !form.MatchString(expression) {
+		return cron.SpecSchedule{}, errors.New("a field is *, a number, a name or a range a-b, with or without a step /n, or a list of these")
+	}
+	parsed, err := cron.NewParser(fields).Parse(expression)
+	if err != nil {
+		return cron.SpecSchedule{}, err
+	}
+	return *parsed.(*cron.SpecSchedule), nil // another type is that of a descriptor, which no option allows
+}
 
-// ncrontabForms is the form of a field.
-var ncrontabForms = regexp.MustCompile("^" + ncrontabPart + "(," + ncrontabPart + ")*$")
+const item = `([*?]|\w{1,9}(-\w{1,9})?)(/\d{1,9})?`
+
+// form is the form of an expression, with any number of fields.
+var form = regexp.MustCompile(`^\s*(` + item + `(,` + item + `)*(\s+|$))+$`)
 
 // longNames shortens the names of days and months to those of cron/v3.
 var longNames = strings.NewReplacer(
 	"january", "jan", "february", "feb", "march", "mar", "april", "apr", "june", "jun", "july", "jul", "august", "aug",
 	"september", "sep", "october", "oct", "november", "nov", "december", "dec",
 	"sunday", "sun", "monday", "mon", "tuesday", "tue", "wednesday", "wed", "thursday", "thu", "friday", "fri", "saturday", "sat")
-
-// ncrontabFields are the fields of an expression.
-var ncrontabFields = []struct {
-	name   string
-	option cron.ParseOption
-	values string
-}{
-	{"second", cron.Second, "0 to 59"},
-	{"minute", cron.Minute, "0 to 59"},
-	{"hour", cron.Hour, "0 to 23"},
-	{"day", cron.Dom, "1 to 31"},
-	{"month", cron.Month, "1 to 12 or an English name, whole or of three letters"},
-	{"weekday", cron.Dow, "0 to 6 or an English name, whole or of three letters"},
-}

@@ -71,8 +71,7 @@ func Decide(in Input) Outcome {
 	c = in.clamp(m, c, asked)
 	if in.Policy.Paused { // step 12: the decision is shown, and neither published nor remembered
 		c = c.because("paused", "shown only: nothing is published while the processor is paused")
-	}
-	if !in.Policy.Paused {
+	} else {
 		next.Replicas, next.Active, next.MetricValue = &c.replicas, c.active, c.metric
 		switch {
 		case c.replicas == 0:

@@ -33,7 +33,14 @@ func Parse(file string, text []byte) (documents []*Node, mistakes Mistakes) {
 	if at := bytes.IndexFunc(text, noText); at >= 0 { // the YAML parser reports no line for it
 		return nil, Mistakes{{File: file, Line: lineAt(text, at), Text: "holds bytes that are no text; allowed is YAML or JSON in UTF-8"}}
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(withoutJSONEscapes(text)))
+	if json.Valid(text) { // the YAML parser does not know every escape of JSON, and knows those of Go
+		text = jsonString.ReplaceAllFunc(text, func(quoted []byte) []byte {
+			var value string
+			_ = json.Unmarshal(quoted, &value)
+			return []byte(strconv.QuoteToASCII(value))
+		})
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	b := builder{file: file}
 	for !b.refused {
 		var document yaml.Node
@@ -58,26 +65,11 @@ func noText(r rune) bool {
 func lineAt(text []byte, offset int) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }
 
 var (
-	escape        = regexp.MustCompile(`\\\\|\\/|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}`)
+	jsonString    = regexp.MustCompile(`"([^"\\]|\\.)*"`)
 	lineOfError   = regexp.MustCompile(`^line (\d+): `)
 	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 	indentingTab  = regexp.MustCompile(`(?m)^ *\t`)
 )
-
-// withoutJSONEscapes replaces the escapes of JSON that the YAML parser does not accept: "\/", and a
-// pair of surrogates for one character. A text that is not JSON stays as it is.
-func withoutJSONEscapes(text []byte) []byte {
-	if !json.Valid(text) {
-		return text
-	}
-	return escape.ReplaceAllFunc(text, func(found []byte) []byte {
-		var character string
-		if found[1] == '\\' || json.Unmarshal([]byte(`"`+string(found)+`"`), &character) != nil {
-			return found
-		}
-		return []byte(character)
-	})
-}
 
 // syntaxMistake finds the line of an error of the YAML parser, which has it only in its text, and
 // not at all for the first line and for an alias.

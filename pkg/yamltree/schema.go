@@ -11,9 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Form is the schema of a kind of document: an object with a list of entries, which the schema
-// requires, and a field "defaults" for them. As in editors, the keyword "errorMessage" of a value
-// says what is allowed.
+// Form is the schema of a kind of document, whose field "defaults" may have what an entry requires.
+// As in editors, the keyword "errorMessage" of a value says what is allowed.
 type Form struct {
 	compiled *jsonschema.Schema // finds mistakes
 	root     Schema             // says what is allowed; without $ref

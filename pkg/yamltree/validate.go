@@ -46,7 +46,11 @@ func (f *Form) mistakes(root *Node, err *jsonschema.ValidationError) (all Mistak
 		for _, name := range k.Properties {
 			field := n.Get(name)
 			field.Bad = true
-			all.Add(field.Mistake(f.unknownField(field, schema)))
+			text := f.unknown(name, slices.Sorted(maps.Keys(properties(schema))))
+			if schema["patternProperties"] != nil {
+				text = "has a bad name; " + allowed
+			}
+			all.Add(field.Mistake(text))
 		}
 		return all
 	case *kind.AnyOf:
@@ -73,16 +77,4 @@ func (f *Form) mistakes(root *Node, err *jsonschema.ValidationError) (all Mistak
 		all.Add(n.Mistake(wrong + "; " + allowed))
 	}
 	return all
-}
-
-// unknownField returns the sentence about a field that the schema does not have.
-func (f *Form) unknownField(n *Node, schema Schema) string {
-	entries := f.root["required"].([]any)[0].(string)
-	switch {
-	case schema["patternProperties"] != nil:
-		return "has a bad name; " + Allowed(schema)
-	case n.Path() == "defaults."+n.Name && properties(f.At(entries, "0"))[n.Name] != nil:
-		return "has no default; allowed is one of its own in each of the " + entries
-	}
-	return f.unknown(n.Name, slices.Sorted(maps.Keys(properties(schema))))
 }

@@ -148,7 +148,7 @@ func TestATargetIsSkippedWhereNoClusterIsConfigured(t *testing.T) {
 		{name: orders, target: {deployment: orders, namespace: shop}}, {name: apps, processorName: a, target: {containerAppId: x}}]}`
 	got, r := p.checkApart(t)
 	lines := targets(got)
-	if !got.OK || len(lines) != 1 || lines[0].Status != check.Skip || lines[0].Target != "Deployment shop/orders" || !strings.HasPrefix(lines[0].Detail, "no cluster is configured here") {
+	if !got.OK || len(lines) != 1 || lines[0].Status != check.Skip || lines[0].Target != "Deployment shop/orders" || !strings.HasPrefix(lines[0].Detail, "finding the cluster, run in a pod of it or name a kubeconfig") {
 		t.Errorf("got %s", r.Stdout)
 	}
 }

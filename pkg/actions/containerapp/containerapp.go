@@ -10,6 +10,7 @@ package containerapp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -23,10 +24,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/tidwall/gjson"
 
 	"github.com/feedscale/feedscale/pkg/actions"
 	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/events"
+	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
 // apiVersion is the api-version of Microsoft.App/containerApps in every request.
@@ -64,13 +67,16 @@ func isServer(address string) bool {
 
 // Options are optional. The zero value is for Azure's public cloud.
 type Options struct {
-	Endpoint     string        // of Azure Resource Manager, https://HOST[:PORT]; "" = https://management.azure.com
-	PollInterval time.Duration // between two reads of a change in progress, unless the service names a time; 0 = 5 s
-	Timeout      time.Duration // for one event, until its change is complete; 0 = 10 min
-
-	// Client is passed to the SDK: transport, retries. Its Cloud is ignored.
-	Client policy.ClientOptions
+	Endpoint string               // of Azure Resource Manager, https://HOST[:PORT]; "" = https://management.azure.com
+	Client   policy.ClientOptions // passed to the SDK: transport, retries. Its Cloud is ignored
 }
+
+const (
+	// timeout is for one event, until its change is complete.
+	timeout = 10 * time.Minute
+	// pollInterval is between two reads of a change in progress, unless the service names a time.
+	pollInterval = 5 * time.Second
+)
 
 // Action sets minReplicas and maxReplicas of an app to desiredReplicas; maxReplicas is at least 1, the
 // smallest value that Container Apps accepts. So at 0 the app's own scale rules decide between 0 and 1
@@ -79,17 +85,15 @@ type Options struct {
 // A PATCH is merged into the app, so that nothing else changes. Still, Container Apps makes a new revision
 // at each change of the bounds, since they belong to the template, and replaces the replicas of the old
 // one. Act refuses an app that keeps several revisions active: it would have one more after each event.
-type Action struct {
-	client  *arm.Client
-	options Options
-}
+type Action struct{ client *arm.Client }
 
 // New returns an Action that signs in with an identity, which needs the permissions
 // Microsoft.App/containerApps/read and /write on the apps (docs/permissions.md). It makes no
 // request.
 func New(identity azcore.TokenCredential, o Options) (*Action, error) {
-	o.PollInterval, o.Timeout = cmp.Or(o.PollInterval, 5*time.Second), cmp.Or(o.Timeout, 10*time.Minute)
-	o.Client.Cloud = cloudOf(strings.TrimSuffix(o.Endpoint, "/"))
+	endpoint := cmp.Or(strings.TrimSuffix(o.Endpoint, "/"), "https://management.azure.com")
+	// In every cloud, the endpoint is also an audience of tokens (ArmEnvironment.cs of azure-sdk-for-net).
+	o.Client.Cloud.Services = map[cloud.ServiceName]cloud.ServiceConfiguration{cloud.ResourceManager: {Endpoint: endpoint, Audience: endpoint}}
 	o.Client.Retry.TryTimeout = cmp.Or(o.Client.Retry.TryTimeout, 30*time.Second)
 	if o.Client.Transport == nil {
 		o.Client.Transport = bounded.NewClient()
@@ -101,23 +105,7 @@ func New(identity azcore.TokenCredential, o Options) (*Action, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of Azure Resource Manager: %w", err)
 	}
-	return &Action{client: client, options: o}, nil
-}
-
-// cloudOf returns the cloud of an endpoint. For one that the SDK does not know, the endpoint is
-// also the audience of tokens.
-func cloudOf(endpoint string) cloud.Configuration {
-	if endpoint == "" {
-		return cloud.AzurePublic
-	}
-	for _, known := range []cloud.Configuration{cloud.AzurePublic, cloud.AzureGovernment, cloud.AzureChina} {
-		if strings.EqualFold(known.Services[cloud.ResourceManager].Endpoint, endpoint) {
-			return known
-		}
-	}
-	return cloud.Configuration{Services: map[cloud.ServiceName]cloud.ServiceConfiguration{
-		cloud.ResourceManager: {Endpoint: endpoint, Audience: endpoint},
-	}}
+	return &Action{client}, nil
 }
 
 // Target returns the name of the app in the event's target labels.
@@ -136,15 +124,18 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.options.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	current, err := a.get(ctx, target)
+	current, err := a.read(ctx, target)
 	if err != nil {
 		return false, explain(target, "reading", err)
 	}
-	want := bounds{e.DesiredReplicas, max(e.DesiredReplicas, 1)}
-	if current.bounds() == want {
-		switch strings.ToLower(current.Properties.ProvisioningState) {
+	// Without bounds in the template, they are 0 and 10 (https://learn.microsoft.com/azure/container-apps/scale-app).
+	scale := current.Get("template.scale")
+	have := bounds{scale.Get("minReplicas").Int(), cmp.Or(scale.Get("maxReplicas").Int(), 10)}
+	want := bounds{int64(e.DesiredReplicas), max(int64(e.DesiredReplicas), 1)}
+	if have == want {
+		switch strings.ToLower(current.Get("provisioningState").Str) {
 		case "succeeded", "":
 			return false, nil
 		case "failed", "canceled": // the bounds are in the template, and not in effect
@@ -152,7 +143,7 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 			return false, fmt.Errorf("a change of %s to these bounds is under way: see its revisions in the portal if it does not end", target)
 		}
 	}
-	if mode := current.Properties.Configuration.ActiveRevisionsMode; mode != "" && !strings.EqualFold(mode, "Single") {
+	if mode := current.Get("configuration.activeRevisionsMode").Str; mode != "" && !strings.EqualFold(mode, "Single") {
 		return false, fmt.Errorf("%s keeps several revisions active (activeRevisionsMode %s), and each change of its bounds would leave one more running: set it to Single", target, mode)
 	}
 	if err := a.patch(ctx, target, want); err != nil {
@@ -161,41 +152,23 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 	return true, nil
 }
 
-// resource has the properties of a Container App that are read.
-type resource struct {
-	Properties struct {
-		ProvisioningState string `json:"provisioningState"`
-		Configuration     struct {
-			ActiveRevisionsMode string `json:"activeRevisionsMode"`
-		} `json:"configuration"`
-		Template struct {
-			Scale struct {
-				MinReplicas *int `json:"minReplicas"`
-				MaxReplicas *int `json:"maxReplicas"`
-			} `json:"scale"`
-		} `json:"template"`
-	} `json:"properties"`
-}
-
 // bounds are the replica bounds of an app.
 type bounds struct {
-	MinReplicas int `json:"minReplicas"`
-	MaxReplicas int `json:"maxReplicas"`
+	MinReplicas int64 `json:"minReplicas"`
+	MaxReplicas int64 `json:"maxReplicas"`
 }
 
-// bounds returns the bounds in the template, whether they are in effect or not. Without them they are 0 and
-// 10 (https://learn.microsoft.com/azure/container-apps/scale-app).
-func (r resource) bounds() bounds {
-	scale := r.Properties.Template.Scale
-	return bounds{*cmp.Or(scale.MinReplicas, new(0)), *cmp.Or(scale.MaxReplicas, new(10))}
-}
-
-func (a *Action) get(ctx context.Context, target app) (r resource, err error) {
+// read returns the properties of an app.
+func (a *Action) read(ctx context.Context, target app) (properties gjson.Result, err error) {
 	answer, err := a.send(ctx, http.MethodGet, target, nil, http.StatusOK)
 	if err != nil {
-		return r, err
+		return properties, err
 	}
-	return r, runtime.UnmarshalAsJSON(answer, &r)
+	body, err := runtime.Payload(answer)
+	if err == nil && !gjson.ValidBytes(body) {
+		err = errors.New("the answer of Azure Resource Manager is no JSON")
+	}
+	return gjson.GetBytes(body, "properties"), err
 }
 
 // patch changes the bounds, and waits until the long-running operation is complete. A null suffix lets the
@@ -207,11 +180,11 @@ func (a *Action) patch(ctx context.Context, target app, want bounds) error {
 	if err != nil {
 		return err
 	}
-	poller, err := runtime.NewPoller[resource](answer, a.client.Pipeline(), nil)
+	poller, err := runtime.NewPoller[json.RawMessage](answer, a.client.Pipeline(), nil)
 	if err != nil {
 		return err
 	}
-	_, err = poller.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: a.options.PollInterval})
+	_, err = poller.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: pollInterval})
 	return err
 }
 
@@ -253,13 +226,9 @@ func explain(target app, doing string, err error) error {
 	case http.StatusConflict:
 		return fmt.Errorf("%s %s: another change of it is under way (%s)", doing, target, status)
 	}
-	var said struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	if runtime.UnmarshalAsJSON(answer.RawResponse, &said) == nil && said.Error.Message != "" {
-		status += ": " + strings.Join(strings.Fields(said.Error.Message), " ")
+	body, _ := runtime.Payload(answer.RawResponse) // without it, the status says enough
+	if words := refusal.Words(gjson.GetBytes(body, "error.message").Str); words != "" {
+		status += ": " + words
 	}
 	return fmt.Errorf("%s %s: Azure Resource Manager answered %s", doing, target, status)
 }

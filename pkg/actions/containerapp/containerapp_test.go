@@ -218,9 +218,9 @@ func TestAChangeThatDoesNotEndIsNotWaitedForForEver(t *testing.T) {
 	m := newManager(t)
 	m.add(`{`+image+`}`, single)
 	m.polls = 1 << 30
-	o := m.options()
-	o.Timeout = 3 * time.Second
-	_, err := newAction(t, identity{}, o).Act(t.Context(), wanting(2))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := newAction(t, identity{}, m.options()).Act(ctx, wanting(2))
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "changing container app orders in resource group shop took too long") {
 		t.Errorf("got %v", err)
 	}
@@ -271,14 +271,14 @@ func (a *asked) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcor
 	return azcore.AccessToken{Token: "t", ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-func TestEachCloudHasItsEndpointAndItsAudience(t *testing.T) {
+func TestTheEndpointOfEachCloudIsTheAudienceOfItsTokens(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ rule, endpoint, host, audience string }{
-		{"the public cloud is the default", "", "https://management.azure.com", "https://management.core.windows.net/"},
-		{"the public cloud by its endpoint", "https://management.azure.com/", "https://management.azure.com", "https://management.core.windows.net/"},
-		{"Azure Government", "https://management.usgovcloudapi.net", "https://management.usgovcloudapi.net", "https://management.core.usgovcloudapi.net/"},
-		{"Azure China", "https://management.chinacloudapi.cn", "https://management.chinacloudapi.cn", "https://management.core.chinacloudapi.cn/"},
-		{"another is its own audience", "https://management.local.azurestack.external/", "https://management.local.azurestack.external", "https://management.local.azurestack.external"},
+	for _, c := range []struct{ rule, endpoint, want string }{
+		{"the public cloud is the default", "", "https://management.azure.com"},
+		{"the public cloud by its endpoint", "https://management.azure.com/", "https://management.azure.com"},
+		{"Azure Government", "https://management.usgovcloudapi.net", "https://management.usgovcloudapi.net"},
+		{"Azure China", "https://management.chinacloudapi.cn", "https://management.chinacloudapi.cn"},
+		{"another", "https://management.local.azurestack.external/", "https://management.local.azurestack.external"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -287,7 +287,7 @@ func TestEachCloudHasItsEndpointAndItsAudience(t *testing.T) {
 			if _, err := newAction(t, &got, o).Act(t.Context(), wanting(1)); !errors.Is(err, errAsked) {
 				t.Fatal(err)
 			}
-			if want := (asked{c.host + ordersID + "?api-version=" + apiVersion, c.audience + "/.default"}); got != want {
+			if want := (asked{c.want + ordersID + "?api-version=" + apiVersion, c.want + "/.default"}); got != want {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		})

@@ -8,15 +8,6 @@ import (
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
-// The target labels that name a Container App: its resource id, or the other three together. The
-// resource id wins.
-const (
-	labelID            = "containerAppId"
-	labelSubscription  = "subscriptionId"
-	labelResourceGroup = "resourceGroup"
-	labelName          = "containerApp"
-)
-
 // app names a Container App.
 type app struct{ subscription, resourceGroup, name string }
 
@@ -37,16 +28,16 @@ var resourceID = regexp.MustCompile(`(?i)^/subscriptions/([0-9a-f]{8}(?:-[0-9a-f
 	`/resourceGroups/([\pL\pN._()-]{0,89}[\pL\pN_()-])` +
 	`/providers/Microsoft\.App/containerApps/([a-z][a-z0-9-]{0,30}[a-z0-9])$`)
 
-// targetOf reads the labels of a processor's target. It ignores labels that it does not know.
+// targetOf reads the labels of a processor's target: containerAppId, the resource id, which wins, or
+// subscriptionId, resourceGroup and containerApp together. It ignores labels that it does not know.
 func targetOf(labels map[string]string) (app, error) {
-	from, id := "target label "+labelID+" is", labels[labelID]
-	if _, ok := labels[labelID]; !ok {
-		subscription, group, name := labels[labelSubscription], labels[labelResourceGroup], labels[labelName]
+	from, id := "target label containerAppId is", labels["containerAppId"]
+	if _, ok := labels["containerAppId"]; !ok {
+		subscription, group, name := labels["subscriptionId"], labels["resourceGroup"], labels["containerApp"]
 		if subscription+group+name == "" {
-			return app{}, fmt.Errorf("target label %s is missing: give it the resource id of the app, or give %s, %s and %s: %w",
-				labelID, labelSubscription, labelResourceGroup, labelName, events.ErrDeadLetter)
+			return app{}, fmt.Errorf("target label containerAppId is missing: give it the resource id of the app, or give subscriptionId, resourceGroup and containerApp: %w", events.ErrDeadLetter)
 		}
-		from = fmt.Sprintf("target labels %s, %s and %s make", labelSubscription, labelResourceGroup, labelName)
+		from = "target labels subscriptionId, resourceGroup and containerApp make"
 		id = "/subscriptions/" + subscription + "/resourceGroups/" + group + "/providers/Microsoft.App/containerApps/" + name
 	}
 	parts := resourceID.FindStringSubmatch(id)

@@ -2,12 +2,10 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/feedscale/feedscale/pkg/actions"
@@ -36,10 +34,7 @@ func Kind() actions.Kind {
 			if err == nil {
 				return a.Rivals(ctx, target)
 			}
-			w.namespace = target[labelNamespace]
-			if clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
-				err = errors.New("no cluster is configured here: try it in a pod of the cluster, or with a kubeconfig")
-			}
+			w.namespace = target["namespace"]
 			return actions.Survey{Target: w.String()}, err
 		},
 	}

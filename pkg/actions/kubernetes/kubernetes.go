@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"regexp"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,7 +51,6 @@ const requestTimeout = 15 * time.Second
 // (rivals.go).
 type Action struct {
 	server    string // URL of the API server
-	found     *discovery.DiscoveryClient
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 	scales    scale.ScalesGetter
 	objects   dynamic.Interface
@@ -87,7 +85,7 @@ func New(o Options) (*Action, error) {
 		return nil, fmt.Errorf("making a client of the cluster: %w", err)
 	}
 	return &Action{
-		server: config.Host, found: found, mapper: mapper, scales: scales, objects: objects, namespace: namespace,
+		server: config.Host, mapper: mapper, scales: scales, objects: objects, namespace: namespace,
 		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}, nil
 }
@@ -153,19 +151,12 @@ func (a *Action) Act(ctx context.Context, e events.ScaleEvent) (changed bool, er
 	return false, explain("scale "+w.String(), "verbs get and update on "+resource.Resource+"/scale", resource.Group, err)
 }
 
-// denied is in a refusal by authorization. An admission policy or a quota answers 403 as well
-// (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go of
-// github.com/kubernetes/kubernetes).
-var denied = regexp.MustCompile(" cannot (get|list|update) resource ")
-
 // explain returns an error that says what failed and what to do. act is what was tried, such as "scale
 // Deployment shop/orders"; verbs of an API group are the permission that it needs.
 func explain(act, verbs, group string, err error) error {
 	switch {
-	case apierrors.IsForbidden(err) && denied.MatchString(err.Error()):
-		return fmt.Errorf("this account may not %s: bind it to a role with the %s in apiGroup %q: %w", act, verbs, group, err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the cluster refuses to %s, as an admission policy, a webhook or a quota may: %w", act, err)
+		return fmt.Errorf("the cluster refuses to %s: bind this account to a role with the %s in apiGroup %q, or change what refuses it, such as an admission policy, a webhook or a quota: %w", act, verbs, group, err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the cluster does not accept the credentials: renew those of the kubeconfig or the service account: %w", err)
 	}

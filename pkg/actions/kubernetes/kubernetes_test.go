@@ -178,7 +178,7 @@ func TestWhatTheClusterRefusesSaysWhatToDoAndIsTriedAgain(t *testing.T) {
 		says   string
 		policy string
 	}{
-		{"an admission policy is no role that is missing", nil, nil, "the cluster refuses to scale Deployment staging/orders, as an admission policy, a webhook or a quota may: ", "at most 4 replicas"},
+		{"an admission policy", nil, nil, "or change what refuses it, such as an admission policy, a webhook or a quota: ", "at most 4 replicas"},
 		{"an object that is not there", map[string]string{"deployment": "missing"}, nil,
 			"Deployment staging/missing does not exist, or cannot be scaled: create it, or correct the target labels of the processor", ""},
 		{"a kind that cannot be scaled", generic("apps/v1", "DaemonSet"), nil, "DaemonSet staging/orders does not exist, or cannot be scaled", ""},
@@ -186,8 +186,8 @@ func TestWhatTheClusterRefusesSaysWhatToDoAndIsTriedAgain(t *testing.T) {
 			"the cluster has no kind ScaledJob in keda.sh/v1alpha1: install it, or correct the target labels of the processor", ""},
 		{"a version that is not served", generic("apps/v1beta1", "Deployment"), nil, "the cluster has no kind Deployment in apps/v1beta1", ""},
 		{"no right to read", nil, map[string]int{http.MethodGet: http.StatusForbidden},
-			`this account may not scale Deployment staging/orders: bind it to a role with the verbs get and update on deployments/scale in apiGroup "apps"`, ""},
-		{"no right to write", nil, map[string]int{http.MethodPut: http.StatusForbidden}, "bind it to a role with the verbs get and update on deployments/scale", ""},
+			`the cluster refuses to scale Deployment staging/orders: bind this account to a role with the verbs get and update on deployments/scale in apiGroup "apps"`, ""},
+		{"no right to write", nil, map[string]int{http.MethodPut: http.StatusForbidden}, "bind this account to a role with the verbs get and update on deployments/scale", ""},
 		{"an API server in trouble", nil, map[string]int{http.MethodPut: http.StatusInternalServerError}, "cannot scale Deployment staging/orders: ", ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -72,20 +72,14 @@ func (a *Action) yield(ctx context.Context, w workload) error {
 		actions.ErrRival, strings.Join(names, " and "), strings.Join(remove, " && "))
 }
 
-// rivals lists what acts on w, without the HPAs that KEDA keeps for ScaledObjects. A cluster without KEDA has
-// no ScaledObjects.
+// rivals lists what acts on w, without the HPAs that KEDA keeps for ScaledObjects. With an error, it lists what
+// can be seen. A cluster without KEDA has no ScaledObjects.
 func (a *Action) rivals(ctx context.Context, w workload) (found []actions.Rival, err error) {
 	objects, err := a.list(ctx, scaledObjects, w)
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && a.withoutKEDA(ctx) {
+	if apierrors.IsNotFound(err) {
 		err = nil
 	}
-	if err != nil {
-		return nil, explainList(scaledObjects, w.namespace, err)
-	}
-	hpas, err := a.list(ctx, autoscalers, w)
-	if err != nil {
-		return nil, explainList(autoscalers, w.namespace, err)
-	}
+	hpas, hpasErr := a.list(ctx, autoscalers, w)
 	kept := map[string]bool{} // names of ScaledObjects, whose HPAs do not count
 	for _, o := range objects {
 		kept[o.Name] = true
@@ -96,25 +90,14 @@ func (a *Action) rivals(ctx context.Context, w workload) (found []actions.Rival,
 			found = append(found, actions.Rival{Name: "HPA " + hpa.Name, Remove: hpa.removal("hpa")})
 		}
 	}
-	return found, nil
-}
-
-func explainList(resource schema.GroupVersionResource, namespace string, err error) error {
-	return explain("list "+resource.Resource+" in namespace "+namespace, "verb list on "+resource.Resource, resource.Group, err)
-}
-
-// withoutKEDA reports whether the cluster does not know ScaledObjects. The API server looks at permissions
-// first, so that an account that may not list them gets the same refusal without KEDA.
-func (a *Action) withoutKEDA(ctx context.Context) bool {
-	_, err := a.found.ServerResourcesForGroupVersionWithContext(ctx, scaledObjects.GroupVersion().String())
-	return apierrors.IsNotFound(err)
+	return found, cmp.Or(err, hpasErr)
 }
 
 // list returns the objects of a resource that act on w.
 func (a *Action) list(ctx context.Context, resource schema.GroupVersionResource, w workload) (found []scaler, err error) {
 	list, err := a.objects.Resource(resource).Namespace(w.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, err
+		return nil, explain("list "+resource.Resource+" in namespace "+w.namespace, "verb list on "+resource.Resource, resource.Group, err)
 	}
 	for _, item := range list.Items {
 		var s scaler

@@ -120,9 +120,8 @@ func TestWhatKeepsRivalsFromBeingSeenIsSaid(t *testing.T) {
 		says     string // "" = all is seen
 	}{
 		{"a cluster without KEDA has no ScaledObjects", false, "", token, ""},
-		{"nor does it where nobody may list them", false, "scaledobjects", token, ""},
-		{"ScaledObjects that may not be listed", true, "scaledobjects", token, `this account may not list scaledobjects in namespace staging: bind it to a role with the verb list on scaledobjects in apiGroup "keda.sh"`},
-		{"HPAs that may not be listed", true, "horizontalpodautoscalers", token, `this account may not list horizontalpodautoscalers in namespace staging: bind it to a role with the verb list on horizontalpodautoscalers in apiGroup "autoscaling"`},
+		{"ScaledObjects that may not be listed", true, "scaledobjects", token, `the cluster refuses to list scaledobjects in namespace staging: bind this account to a role with the verb list on scaledobjects in apiGroup "keda.sh"`},
+		{"HPAs that may not be listed", true, "horizontalpodautoscalers", token, `the cluster refuses to list horizontalpodautoscalers in namespace staging: bind this account to a role with the verb list on horizontalpodautoscalers in apiGroup "autoscaling"`},
 		{"credentials that are not accepted", true, "", "another", "the cluster does not accept the credentials"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -164,7 +163,7 @@ func TestRivalsAreLookedForAsKubectlWould(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Run("where no cluster is configured", func(t *testing.T) {
 		seen, err := kubernetes.Kind().Rivals(t.Context(), orders)
-		if err == nil || !strings.HasPrefix(err.Error(), "no cluster is configured here") || seen.Target != "Deployment orders" {
+		if err == nil || !strings.HasPrefix(err.Error(), "finding the cluster, run in a pod of it or name a kubeconfig") || seen.Target != "Deployment orders" {
 			t.Errorf("got %+v, %v", seen, err)
 		}
 	})

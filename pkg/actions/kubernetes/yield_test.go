@@ -107,17 +107,17 @@ func TestARivalThatIsTakenAwayIsNoticedAtTheNextEvent(t *testing.T) {
 func TestWhereItMayNotLookItSaysSoOnceAndActs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		rule, unlisted, says string
+		rule, unlisted, path, object, says string
 	}{
-		{"HPAs", "horizontalpodautoscalers", `bind it to a role with the verb list on horizontalpodautoscalers in apiGroup \"autoscaling\"`},
-		{"ScaledObjects", "scaledobjects", `bind it to a role with the verb list on scaledobjects in apiGroup \"keda.sh\"`},
+		{"HPAs", "horizontalpodautoscalers", hpasPath, ordersHPA, `bind this account to a role with the verb list on horizontalpodautoscalers in apiGroup \"autoscaling\"`},
+		{"ScaledObjects", "scaledobjects", scaledObjectsPath, ordersScaledObject, `bind this account to a role with the verb list on scaledobjects in apiGroup \"keda.sh\"`},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
 			s := newAPIServer(t)
 			s.keda, s.unlisted[c.unlisted] = true, true
 			s.add(ordersPath, 1)
-			s.has(hpasPath, ordersHPA)
+			s.has(c.path, c.object)
 			a, log := s.looking()
 			for _, replicas := range []int{5, 6, 7} {
 				if changed, err := a.Act(t.Context(), orders(replicas)); err != nil || !changed || s.replicas(ordersPath) != replicas {
@@ -128,6 +128,18 @@ func TestWhereItMayNotLookItSaysSoOnceAndActs(t *testing.T) {
 				t.Errorf("the log says %s", log)
 			}
 		})
+	}
+}
+
+func TestAnHPAThatIsSeenCountsWhereScaledObjectsAreNot(t *testing.T) {
+	t.Parallel()
+	s := newAPIServer(t)
+	s.unlisted["scaledobjects"] = true
+	s.add(ordersPath, 1)
+	s.has(hpasPath, ordersHPA)
+	a, log := s.looking()
+	if _, err := a.Act(t.Context(), orders(5)); !errors.Is(err, actions.ErrRival) || !strings.Contains(log.String(), "scaledobjects") {
+		t.Errorf("got %v, and the log says %s", err, log)
 	}
 }
 

@@ -72,20 +72,14 @@ type Want struct {
 	PerReplica float64 // request units a second that one replica uses to read the monitored container; 0 = not measured
 }
 
-// Limit returns the container that the last poll of a processor found at its limit, if its throughput is
-// still provisioned; nil if there is none. A nil Keeper has none.
-func (k *Keeper) Limit(processor string, last *state.State) *scaling.Limit {
-	if k == nil {
+// Limit returns the container that the last poll of a processor found at its limit; nil if there is none.
+func Limit(last *state.State) *scaling.Limit {
+	i := slices.IndexFunc(last.Containers, state.Container.AtLimit)
+	if i < 0 {
 		return nil
 	}
-	for _, c := range last.Containers {
-		if c.AtLimit() && slices.ContainsFunc(k.Containers, func(f *Container) bool {
-			return f.Apply && f.names(processor) && c.Same(state.Container{Account: f.Host, Database: f.Container.Database, Container: f.Container.ID})
-		}) {
-			return &scaling.Limit{Container: c.Name(), RUPerSecond: c.Provisioned, LagBefore: last.Lag.Lag()}
-		}
-	}
-	return nil
+	c := last.Containers[i]
+	return &scaling.Limit{Container: c.Name(), RUPerSecond: c.Provisioned, LagBefore: last.Lag.Lag()}
 }
 
 const (

@@ -62,7 +62,7 @@ var mutants = []mutant{
 	{"a container that hangs keeps the slots of its account", "cosmos/slots.go", "t.failing && !t.keeps {\n", "t == nil {\n"},
 	{"zero comes without a cooldown", "scaling/behavior.go", "case idle >= in.Policy.Cooldown:", "case true:"},
 	{"maxReplicaCount is not kept", "scaling/decide.go", "most != nil && c.replicas > *most {", "most != nil && c.replicas > 2**most {"},
-	{"a pause forgets the decision before it", "scaling/decide.go", "\tif !in.Policy.Paused {\n\t\tnext.Replicas", "\tif true {\n\t\tnext.Replicas"},
+	{"a pause forgets the decision before it", "scaling/decide.go", "\t} else {\n\t\tnext.Replicas", "\t}\n\tif true {\n\t\tnext.Replicas"},
 	{"throughput is never given back", "actions/throughput/throughput.go", "back := last.Found > 0 && (!c.Apply || !follows)", "back := false"},
 	{"throughput is changed before what was found is remembered", "actions/throughput/turn.go", "switch err := t.commit(ctx, s, s.next, s.next.Found > 0 || follows); {", "switch err := error(nil); {"},
 	{"throughput that is recommended is written", "actions/throughput/throughput.go", "\tif c.Apply {\n\t\ttarget =", "\tif true {\n\t\ttarget ="},
