@@ -50,10 +50,11 @@ type Options struct {
 // Account is one Cosmos DB account, safe for concurrent use. It makes requests with azcosmos if that can
 // express them, with azcore's pipeline the others. Neither retries.
 type Account struct {
+	Budget *budget.Budget // of the pages of its feeds; those that it leaves out return ErrBudget
+
 	describer
 	identity *scoped // nil if a key signs
 	health   *health
-	budget   *budget.Budget
 	router   *router
 	wire     *wire
 	base     string
@@ -90,8 +91,8 @@ func NewAccount(o Options) (*Account, error) {
 	}
 	a.health = &health{breakers: make(map[Container]*breaker)}
 	a.router = newRouter(&slots{next: a.wire, size: max(1, o.Concurrency), mu: &a.health.mu}, signs, o.Endpoint, o.Region)
-	a.budget = budget.New(o.Budget)
-	a.health.next = paced{a.router, a.budget}
+	a.Budget = budget.New(o.Budget)
+	a.health.next = paced{a.router, a.Budget}
 	options := azcore.ClientOptions{
 		Telemetry: policy.TelemetryOptions{Disabled: true}, // the headers say who asks
 		Retry:     policy.RetryOptions{MaxRetries: -1}, PerRetryPolicies: append([]policy.Policy{ownAccount{}}, policies...), Transport: a.health,
@@ -107,15 +108,6 @@ func NewAccount(o Options) (*Account, error) {
 // Host returns the host of the account's endpoint, without a port: what an application that uses the
 // same endpoint puts into its lease ids.
 func (a *Account) Host() string { return a.host }
-
-// ShareBudget says how many processes read from the account at once: each spends its part of the budget.
-func (a *Account) ShareBudget(among int) { a.budget.Share(among) }
-
-// BudgetTurn says how long the reads made with the context may wait for the RU budget, and which of them go
-// first, as [budget.Budget.Turn] does. Those that are left out return ErrBudget.
-func (a *Account) BudgetTurn(ctx context.Context, until, measured time.Time) context.Context {
-	return a.budget.Turn(ctx, until, measured)
-}
 
 // ErrBudget says that the account's RU budget left no time for a read.
 var ErrBudget = budget.ErrNoTime

@@ -97,7 +97,7 @@ func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned 
 	slices.SortStableFunc(planned, func(a, b *page) int { return a.measured.Compare(b.measured) })
 	t.parallel(len(planned), func(i int) {
 		p := planned[i]
-		p.fetch(p.chargedTo.processor.Account.BudgetTurn(ctx, t.budgetUntil, p.measured))
+		p.fetch(p.chargedTo.processor.Account.Budget.Turn(ctx, t.budgetUntil, p.measured))
 		p.done.Done()
 	})
 	for _, p := range planned {

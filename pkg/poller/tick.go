@@ -171,7 +171,7 @@ func (t *tick) measure(ctx context.Context, wave []*subject) {
 		switch d.stage {
 		case polling:
 			p := d.processor.Processor
-			p.Account.ShareBudget(int(t.parts.Load()))
+			p.Account.Budget.Share(int(t.parts.Load()))
 			p.Account.Until(t.budget.reads, t.Now())
 			p.LeaseAccount.Until(t.budget.reads, t.Now())
 			p.Last = func() changefeed.ProcessorLag {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/config"
@@ -47,7 +46,7 @@ func (c *checker) container(processor string, by config.CosmosConnection, of use
 			connection.target += " (" + by.Setting + ")"
 		}
 		credential, scope := account.Identity()
-		connection.who = c.signIn(connection, connect.NewAccess(by.Setting, by.UsesIdentity(), by.Identity), credential, scope)
+		connection.who = c.signIn(connection, by.Setting, by.UsesIdentity(), by.Identity, credential, scope)
 		connection.try("read metadata", func(ctx context.Context) finding {
 			missing, err := account.ProbeAccount(ctx)
 			if err == nil && missing != "" {

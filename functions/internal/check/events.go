@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
@@ -35,7 +34,7 @@ func (c *checker) trySend(to config.Events) (*section, *servicebus.Entity) {
 	bus, e, entity := to.ServiceBus, busEndpoint(to.ServiceBus), new(servicebus.Entity)
 	s := &section{target: e.name() + "/" + to.Queue, processors: c.processors}
 	s.reach(e)
-	who := c.signIn(s, connect.NewAccess(bus.Setting, bus.UsesIdentity(), bus.Identity), nil, serviceBusScope)
+	who := c.signIn(s, bus.Setting, bus.UsesIdentity(), bus.Identity, nil, serviceBusScope)
 	s.try("send", func(ctx context.Context) finding {
 		opened, err := c.connections.Queue(to)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
+	"github.com/feedscale/feedscale/pkg/config"
 )
 
 // principal is the object id of an identity, to which roles are assigned; "" = its token does not say.
@@ -21,10 +21,10 @@ type principal string
 
 // signIn adds whose the identity is that proves a connection, by a token for a scope. credential is the connection's
 // own; nil if it has none. The token is shown to nobody. What it says is known once the step was tried.
-func (c *checker) signIn(s *section, access connect.Access, credential azcore.TokenCredential, scope string) *principal {
+func (c *checker) signIn(s *section, setting string, usesIdentity bool, i config.Identity, credential azcore.TokenCredential, scope string) *principal {
 	who := new(principal)
 	s.steps = append(s.steps, step{check: "identity", anyway: true, try: func(ctx context.Context) (f finding) {
-		*who, f = c.identify(ctx, access, credential, scope)
+		*who, f = c.identify(ctx, setting, usesIdentity, i, credential, scope)
 		return f
 	}})
 	return who
@@ -34,22 +34,22 @@ func (c *checker) signIn(s *section, access connect.Access, credential azcore.To
 const identityFix = "give this process the identity: az login on your own machine, az functionapp identity assign or " +
 	"az containerapp identity assign in Azure, az identity federated-credential create for a pod, az ad app credential reset for a service principal"
 
-func (c *checker) identify(ctx context.Context, access connect.Access, credential azcore.TokenCredential, scope string) (who principal, f finding) {
-	if access.ByKey() {
-		return who, notTried("setting %s holds a key: no token is needed", access.Setting)
+func (c *checker) identify(ctx context.Context, setting string, usesIdentity bool, i config.Identity, credential azcore.TokenCredential, scope string) (who principal, f finding) {
+	if !usesIdentity {
+		return who, notTried("setting %s holds a key: no token is needed", setting)
 	}
 	if credential == nil {
 		var err error
-		if credential, err = c.connections.Credential(*access.Identity); err != nil {
-			return who, bad(identityFix, "the identity of setting %s cannot be used: its environment is not there", access.Setting)
+		if credential, err = c.connections.Credential(i); err != nil {
+			return who, bad(identityFix, "the identity of setting %s cannot be used: its environment is not there", setting)
 		}
 	}
 	token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
 	if err != nil {
-		return who, bad(identityFix, "the identity of setting %s gives no token for %s%s", access.Setting, scope, tokenReason(ctx, err))
+		return who, bad(identityFix, "the identity of setting %s gives no token for %s%s", setting, scope, tokenReason(ctx, err))
 	}
 	who = principalOf(token.Token)
-	return who, good("the identity of setting %s has the object id %s", access.Setting, cmp.Or(who, "unknown"))
+	return who, good("the identity of setting %s has the object id %s", setting, cmp.Or(who, "unknown"))
 }
 
 // tokenReason is what may be told of a failure: an error of azidentity repeats whole answers.

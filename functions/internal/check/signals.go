@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/azurecli"
 	"github.com/feedscale/feedscale/pkg/events/servicebus"
 )
@@ -25,7 +24,7 @@ func (c *checker) signals() (all []*section) {
 			err := signals.Probe(ctx, of.signalQueue)
 			var who principal
 			if err != nil {
-				who, _ = c.identify(ctx, connect.NewAccess(bus.Setting, bus.UsesIdentity(), bus.Identity), nil, serviceBusScope) // the line of the events says so
+				who, _ = c.identify(ctx, bus.Setting, bus.UsesIdentity(), bus.Identity, nil, serviceBusScope) // the line of the events says so
 			}
 			return holds(err, who, "the queue can be sent to and received from, and holds nothing but signals; nothing was changed")
 		})

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/feedscale/feedscale/functions/internal/connect"
 	"github.com/feedscale/feedscale/pkg/config"
 	"github.com/feedscale/feedscale/pkg/connectionstring"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -73,20 +72,20 @@ func writableFolder(path string) (string, error) {
 }
 
 func (c *checker) table(t config.Table) *section {
-	access := connect.NewAccess(cmp.Or(t.Setting, "FEEDSCALE_STATE"), t.ServiceURL != "", config.Identity{}) // it may name the URL itself
+	setting := cmp.Or(t.Setting, "FEEDSCALE_STATE") // which may name the URL itself
 	address := t.ServiceURL
-	if access.ByKey() {
+	if address == "" {
 		storage, _ := connectionstring.ParseStorage(t.ConnectionString.Reveal()) // the configuration has checked it
 		address = storage.Endpoint
 	}
-	endpoint := httpEndpoint(address, access.Setting)
+	endpoint := httpEndpoint(address, setting)
 	s := &section{target: endpoint.name() + "/" + t.Name, processors: c.processors}
 	s.reach(endpoint)
-	who := c.signIn(s, access, nil, storageScope)
+	who := c.signIn(s, setting, t.ServiceURL != "", config.Identity{}, nil, storageScope)
 	store, err := c.connections.Table(t)
 	s.try("write state", func(ctx context.Context) finding {
 		if err != nil {
-			return bad("correct setting "+access.Setting, "%v", err)
+			return bad("correct setting "+setting, "%v", err)
 		}
 		return holds(state.Probe(ctx, store), *who, "a row can be written, read and deleted")
 	})

@@ -286,20 +286,3 @@ func (c *Connections) Table(t config.Table) (*tablestore.Store, error) {
 	}
 	return tablestore.OpenWithIdentity(t.ServiceURL, t.Name, credential, clientOptions())
 }
-
-// Access is how a connection proves itself.
-type Access struct {
-	Setting  string           // that holds the key, the connection string or the endpoint
-	Identity *config.Identity // nil if a key, or a connection string, proves it
-}
-
-// NewAccess is how the connection in a setting proves itself: with an identity, if it uses one.
-func NewAccess(setting string, usesIdentity bool, i config.Identity) Access {
-	if usesIdentity {
-		return Access{setting, &i}
-	}
-	return Access{Setting: setting}
-}
-
-// ByKey reports whether a key proves the connection, rather than an identity.
-func (a Access) ByKey() bool { return a.Identity == nil }

@@ -55,31 +55,17 @@ var (
 	assigned = config.Identity{Credential: config.CredentialManagedIdentity, ClientID: "66666666-7777-8888-9999-000000000000"}
 )
 
-func cosmosAccess(c config.CosmosConnection) Access {
-	return NewAccess(c.Setting, c.UsesIdentity(), c.Identity)
-}
-
-func busAccess(c config.ServiceBusConnection) Access {
-	return NewAccess(c.Setting, c.UsesIdentity(), c.Identity)
-}
-
 func TestAKeyOrAConnectionStringProvesAConnectionAndElseItsIdentityDoes(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		rule     string
-		got      Access
-		setting  string
-		identity *config.Identity // nil = by key
-	}{
-		{"an account by key", cosmosAccess(account("COSMOS", shop, key, config.Identity{})), "COSMOS", nil},
-		{"a key comes before an identity", cosmosAccess(account("COSMOS", shop, key, system)), "COSMOS", nil},
-		{"an account by an identity", cosmosAccess(account("COSMOS", shop, "", assigned)), "COSMOS", &assigned},
-		{"a queue by connection string", busAccess(queue(busString, config.Identity{}).ServiceBus), "SERVICEBUS", nil},
-		{"a queue by an identity", busAccess(queue("", system).ServiceBus), "SERVICEBUS", &system},
+	for rule, c := range map[string]struct{ got, want bool }{
+		"an account by key":                {account("COSMOS", shop, key, config.Identity{}).UsesIdentity(), false},
+		"a key comes before an identity":   {account("COSMOS", shop, key, system).UsesIdentity(), false},
+		"an account by an identity":        {account("COSMOS", shop, "", assigned).UsesIdentity(), true},
+		"a queue by its connection string": {queue(busString, config.Identity{}).ServiceBus.UsesIdentity(), false},
+		"a queue by an identity":           {queue("", system).ServiceBus.UsesIdentity(), true},
 	} {
-		same := (c.got.Identity == nil) == (c.identity == nil) && (c.identity == nil || *c.got.Identity == *c.identity)
-		if c.got.Setting != c.setting || !same || c.got.ByKey() != (c.identity == nil) {
-			t.Errorf("%s: got %+v", c.rule, c.got)
+		if c.got != c.want {
+			t.Errorf("%s: it uses an identity is %v", rule, c.got)
 		}
 	}
 }
