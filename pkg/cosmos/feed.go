@@ -27,7 +27,7 @@ func (a *Account) feedPage(ctx context.Context, t *call, p changefeed.Position, 
 	defer t.end()
 	h := make(http.Header, 14) // as many as a request has at most, so that the map need not grow
 	h.Set("X-Ms-Max-Item-Count", strconv.Itoa(count))
-	p.Headers(h.Set)
+	p.Headers(func(name, value string) { h[name] = []string{value} }) // names have their canonical form
 	response, err := a.get(ctx, t, t.about.Container.path()+"/docs", h)
 	if err != nil {
 		return answer, err
