@@ -210,7 +210,7 @@ public final class Client {
         }
         await("the changes after the split", () -> seen.size() == 30);
         await("a lease per range", () -> leases(leases).size() == 3);
-        await("no lag", () -> lag(first) == 0);
+        awaitNoLag("no lag", feed, () -> lag(first) == 0);
         stop(first);
         // A worker that is stopped in the middle of taking a lease leaves it owned.
         await("the second worker owning all", () -> leases(leases).stream().allMatch(l -> l.path("Owner").asText().equals("second")));
@@ -230,8 +230,27 @@ public final class Client {
             feed.createItem(JSON.createObjectNode().put("id", "merged")).block();
             await("the change after the merge", () -> seen.remove("merged"));
         }
-        await("no lag as feedscale sees it", () -> ask("lag java " + name + " " + name + "-leases")[0].equals("0"));
+        awaitNoLag("no lag as feedscale sees it", feed, () -> ask("lag java " + name + " " + name + "-leases")[0].equals("0"));
         stop(third);
+    }
+
+    /**
+     * A renewal that meets a checkpoint of the same lease puts the position before it back (updateLease of
+     * DocumentServiceLeaseUpdaterImpl), and the next change of the range mends that. So changes come until there is no lag.
+     */
+    private static void awaitNoLag(String what, CosmosAsyncContainer feed, BooleanSupplier none) throws InterruptedException {
+        int[] looks = {0};
+        await(what, () -> {
+            if (none.getAsBoolean()) {
+                return true;
+            }
+            if (++looks[0] % 100 == 0) {
+                for (int i = 0; i < 10; i++) { // so that each range has some
+                    feed.createItem(JSON.createObjectNode().put("id", "nudge" + looks[0] + "-" + i)).block();
+                }
+            }
+            return false;
+        });
     }
 
     /** The processor of all versions and deletes sees what the others do not. */
@@ -300,7 +319,9 @@ public final class Client {
             boolean latestVersion, Set<String> seen, Set<String> workers) {
         return worker(host, feed, leases, latestVersion, id -> {
             workers.add(host);
-            seen.add(id);
+            if (!id.startsWith("nudge")) {
+                seen.add(id);
+            }
         });
     }
 
