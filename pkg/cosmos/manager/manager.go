@@ -105,8 +105,8 @@ func (m *Manager) ReadThroughput(ctx context.Context, c cosmos.Container) (t cos
 	return t, nil
 }
 
-// ReplaceThroughput is as that of cosmos.Account, but for a change of somebody else: Azure Resource Manager has
-// no condition for a write, so the throughput is read again at once before it. What is written between
+// ReplaceThroughput replaces a throughput as cosmos.Account does. But Azure Resource Manager has no condition for
+// a write, so the throughput is read again right before it. What is written between
 // the two is overwritten.
 func (m *Manager) ReplaceThroughput(ctx context.Context, c cosmos.Container, from cosmos.Throughput, ruPerSecond int) (cosmos.Throughput, error) {
 	about := cosmos.Subject{Container: c, Doing: cosmos.Replacing}

@@ -235,8 +235,8 @@ public final class Client {
     }
 
     /**
-     * A renewal that meets a checkpoint of the same lease puts the position before it back (updateLease of
-     * DocumentServiceLeaseUpdaterImpl), and the next change of the range mends that. So changes come until there is no lag.
+     * A renewal at the same time as a checkpoint of its lease writes the old position again (updateLease of
+     * DocumentServiceLeaseUpdaterImpl). The next change in the range corrects it, so changes are written until there is no lag.
      */
     private static void awaitNoLag(String what, CosmosAsyncContainer feed, BooleanSupplier none) throws InterruptedException {
         int[] looks = {0};
