@@ -127,6 +127,7 @@ infra: ## compile and lint infra/; needs the Bicep CLI
 bench: ## measure a tick against a bare HTTP loop
 	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/handler ./functions
 	@go build -o bin/benchmark ./pkg/benchmark
+	@go build -tags demo -o bin/feedscale ./functions/cmd/feedscale
 	@./bin/benchmark bin/handler
 
 .PHONY: policies

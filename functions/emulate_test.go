@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/feedscale/feedscale/functions/internal/check"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
@@ -47,22 +46,6 @@ func TestEmulateServesWhatItsFlagsAndFileDescribe(t *testing.T) {
 			}
 			c.interrupt(t)
 		})
-	}
-}
-
-// TestEmulateIsReadyWithin200Milliseconds takes the best of ten starts, since others use the
-// machine.
-func TestEmulateIsReadyWithin200Milliseconds(t *testing.T) {
-	t.Parallel()
-	best := time.Hour
-	for range 10 {
-		began := time.Now()
-		c, _ := emulating(t, t.TempDir(), false, "--container", "shop/orders:4", "--container", "shop/leases", "--queue", testworld.Queue)
-		best = min(best, time.Since(began))
-		c.interrupt(t)
-	}
-	if best > 200*time.Millisecond {
-		t.Errorf("the best of ten starts took %s", best)
 	}
 }
 

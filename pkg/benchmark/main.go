@@ -1,7 +1,7 @@
 // Command benchmark measures the cost of a tick, in ratio to a bare net/http loop that makes the
 // same feed requests to the same stand-in. `make bench` runs it as `benchmark [NAME] HANDLER`,
-// where HANDLER is the stripped executable. It prints each measured value with its goal. It never
-// fails, since machines differ; ratios differ less.
+// where HANDLER is the stripped executable in the folder of the command line. It prints each measured
+// value with its goal. It never fails, since machines differ; ratios differ less.
 //
 // The stand-in is this program in another process, so that its CPU time is not counted. Start with
 // measure, which lists the measurements.
@@ -58,7 +58,7 @@ func measure(name, handler string) error {
 		measure func(handler string) error
 	}{
 		{"cpu", cpuPerPartition}, {"wall", wallOfSlowAnswers}, {"requests", requestsPerTick}, {"memory", memory}, {"large", memoryOfLargeItems},
-		{"start", firstRequest}, {"size", size}, {"processor", processorThroughput}, {"page", page}, {"scale", scale},
+		{"start", firstRequest}, {"emulator", emulatorReady}, {"size", size}, {"processor", processorThroughput}, {"page", page}, {"scale", scale},
 	} {
 		if name == "" || name == m.name {
 			if err := m.measure(handler); err != nil {

@@ -2,7 +2,6 @@ package scaler_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
@@ -127,11 +125,8 @@ func TestACallWhoseMessageDoesNotComeEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := bufconn.Listen(1 << 16)
 				stop := serveOn(t, l, scaler.Options{Source: newDecided(map[string]any{"orders": 1})})
-				c := dial(t, "passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-					return l.DialContext(ctx)
-				}))
 				started := time.Now()
-				stream, err := c.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/externalscaler.ExternalScaler/"+method)
+				stream, err := dialPipe(t, l).NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/externalscaler.ExternalScaler/"+method)
 				testworld.Must(t, err)
 				err = stream.RecvMsg(new(pb.IsActiveResponse))
 				if status.Code(err) != codes.DeadlineExceeded || time.Since(started).Round(time.Second) != 10*time.Second {

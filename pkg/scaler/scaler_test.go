@@ -250,17 +250,21 @@ func TestTheEndOfTheServerIsAnOrderlyEndOfItsStreams(t *testing.T) {
 	}
 }
 
+func dialPipe(t *testing.T, l *bufconn.Listener) *grpc.ClientConn {
+	t.Helper()
+	return dial(t, "passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return l.DialContext(ctx)
+	}))
+}
+
 // TestAStreamEndsInOrderAfterTenMinutes has the time of its bubble.
 func TestAStreamEndsInOrderAfterTenMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := bufconn.Listen(1 << 16)
 		stop := serveOn(t, l, scaler.Options{Source: newDecided(map[string]any{"orders": 1})})
-		c := dial(t, "passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return l.DialContext(ctx)
-		}))
 		started := time.Now()
-		stream, err := pb.NewExternalScalerClient(c).StreamIsActive(t.Context(), of("orders"))
+		stream, err := pb.NewExternalScalerClient(dialPipe(t, l)).StreamIsActive(t.Context(), of("orders"))
 		testworld.Must(t, err)
 		await(t, stream)
 		if _, err := stream.Recv(); !errors.Is(err, io.EOF) || time.Since(started).Round(time.Second) != 10*time.Minute {
