@@ -105,6 +105,12 @@ func read(raw []byte, at string, into any) error {
 	return nil
 }
 
+// jsonTypes are what JSON has for a type of Go, in words.
+var jsonTypes = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "string": "a string",
+	"time.Time": "a time as RFC 3339 has it", "map[string]string": "an object with strings",
+}
+
 // readField reads what a field at a place has.
 func readField(value []byte, at string, into any) (err error) {
 	switch into := into.(type) {
@@ -122,7 +128,7 @@ func readField(value []byte, at string, into any) (err error) {
 		return err
 	}
 	if json.Unmarshal(value, into) != nil {
-		return fmt.Errorf("%s: must be of type %s", at, strings.TrimLeft(reflect.TypeOf(into).String(), "*"))
+		return fmt.Errorf("%s: must be %s", at, cmp.Or(jsonTypes[strings.TrimLeft(reflect.TypeOf(into).String(), "*")], "a list of objects"))
 	}
 	return nil
 }
