@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // compiler is a false Bicep CLI that prints a warning about one file, and formats another
@@ -40,7 +42,7 @@ func TestTheTemplatesAreCompiledWithTheBicepCLI(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "bicep")
 			script := strings.NewReplacer("WARNED ", tt.warned+" ", "FORMATTED", tt.formatted, ">main.snapshot.json", "").Replace(compiler)
-			must(t, os.WriteFile(file, []byte(script), 0o700))
+			testworld.Must(t, os.WriteFile(file, []byte(script), 0o700))
 			command := exec.CommandContext(t.Context(), "./compile.sh", file)
 			output, _ := command.CombinedOutput()
 			if got := command.ProcessState.ExitCode(); got != tt.status || !strings.Contains(string(output), tt.want) {
@@ -53,10 +55,10 @@ func TestTheTemplatesAreCompiledWithTheBicepCLI(t *testing.T) {
 func TestWhatTheSampleExpandsToIsComparedWithWhatItWas(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	must(t, os.CopyFS(folder, os.DirFS("..")))
-	must(t, os.RemoveAll(filepath.Join(folder, "main.snapshot.json")))
+	testworld.Must(t, os.CopyFS(folder, os.DirFS("..")))
+	testworld.Must(t, os.RemoveAll(filepath.Join(folder, "main.snapshot.json")))
 	file := filepath.Join(folder, "bicep")
-	must(t, os.WriteFile(file, []byte(compiler), 0o700))
+	testworld.Must(t, os.WriteFile(file, []byte(compiler), 0o700))
 	compile := func() (output string, err error) {
 		command := exec.CommandContext(t.Context(), filepath.Join(folder, "check", "compile.sh"), file)
 		command.Env = append(os.Environ(), "AZURE_ENV_NAME=mine", "GITHUB_ACTIONS=true")
@@ -69,7 +71,7 @@ func TestWhatTheSampleExpandsToIsComparedWithWhatItWas(t *testing.T) {
 	if output, err := compile(); err != nil || strings.Contains(output, "is new") {
 		t.Errorf("with the same: %v\n%s", err, output)
 	}
-	must(t, os.WriteFile(filepath.Join(folder, "main.snapshot.json"), []byte("another"), 0o600))
+	testworld.Must(t, os.WriteFile(filepath.Join(folder, "main.snapshot.json"), []byte("another"), 0o600))
 	if output, err := compile(); err == nil || !strings.Contains(output, "~ name") {
 		t.Errorf("with another: %v\n%s", err, output)
 	}
@@ -94,7 +96,7 @@ func TestEveryRuleThatATemplateTurnsOffIsOn(t *testing.T) {
 			}
 		}
 	}
-	must(t, json.Unmarshal([]byte(read(t, "infra", "bicepconfig.json")), &c))
+	testworld.Must(t, json.Unmarshal([]byte(read(t, "infra", "bicepconfig.json")), &c))
 	for name, rule := range c.Analyzers.Core.Rules {
 		// A rule with the level error could stop users from deploying with a newer Bicep.
 		if rule.Level != "warning" {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // The tests of this file find what Azure refuses, or what harms others, and no resource type shows.
@@ -260,7 +262,7 @@ func TestAPipelineIsGivenWhatTheSampleReads(t *testing.T) {
 	t.Parallel()
 	sample := read(t, "infra", "main.bicepparam")
 	var project struct{ Pipeline struct{ Variables []string } }
-	must(t, yaml.Unmarshal([]byte(read(t, "azure.yaml")), &project))
+	testworld.Must(t, yaml.Unmarshal([]byte(read(t, "azure.yaml")), &project))
 	workflow := read(t, ".github", "workflows", "azure-dev.yml")
 	required := regexp.MustCompile(`readEnvironmentVariable\('(\w+)'\)`).FindAllStringSubmatch(sample, -1)
 	if len(required) == 0 {

@@ -7,20 +7,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // queries returns the sources of infra/kql by name.
 func queries(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../kql/*.kql")
-	must(t, err)
+	testworld.Must(t, err)
 	if len(files) == 0 {
 		t.Fatal("there are no queries")
 	}
 	found := make(map[string]string)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		testworld.Must(t, err)
 		found[filepath.Base(file)] = string(text)
 	}
 	return found

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // kubernetesObjects decodes a manifest as an API server with strict validation does: unknown and
@@ -38,9 +39,9 @@ func kubernetesObjects(t *testing.T, elements ...string) []runtime.Object {
 		if errors.Is(err, io.EOF) {
 			return found
 		}
-		must(t, err)
+		testworld.Must(t, err)
 		text, err := yaml.Marshal(&document)
-		must(t, err)
+		testworld.Must(t, err)
 		if bytes.Contains(text, []byte("apiVersion: keda.sh/")) {
 			continue
 		}
@@ -94,11 +95,11 @@ func TestTheDeploymentOfRunHoldsTogether(t *testing.T) {
 	spec := deployment.Spec.Template.Spec
 	container := spec.Containers[0]
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
-	must(t, err)
+	testworld.Must(t, err)
 	pod := labels.Set(deployment.Spec.Template.Labels)
 	service, policy := the[*corev1.Service](t, objects, ""), the[*networkingv1.NetworkPolicy](t, objects, "")
 	guarded, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
-	must(t, err)
+	testworld.Must(t, err)
 	for what, matches := range map[string]bool{
 		"the Deployment": selector.Matches(pod), "the Service": labels.SelectorFromSet(service.Spec.Selector).Matches(pod), "the NetworkPolicy": guarded.Matches(pod),
 	} {
@@ -235,7 +236,7 @@ func TestTheDeploymentOfRunIsConfiguredAsTheProgramReadsIt(t *testing.T) {
 		}
 		return []byte(text), nil
 	}})
-	must(t, err)
+	testworld.Must(t, err)
 	if state, _ := mounted(c.Settings.State.BoltPath); state.PersistentVolumeClaim == nil || state.PersistentVolumeClaim.ClaimName != the[*corev1.PersistentVolumeClaim](t, objects, "").Name {
 		t.Errorf("the state is in %+v, want the claim", state)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 var update = flag.Bool("update", false, "write testdata/names.txt")
@@ -21,11 +23,11 @@ func TestEverythingKeepsItsName(t *testing.T) {
 	sources := templates(t)
 	got, file := names(sources, parse(t, sources)), filepath.Join("testdata", "names.txt")
 	if *update {
-		must(t, os.MkdirAll("testdata", 0o755))
-		must(t, os.WriteFile(file, []byte(got), 0o600))
+		testworld.Must(t, os.MkdirAll("testdata", 0o755))
+		testworld.Must(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)
-	must(t, err)
+	testworld.Must(t, err)
 	was := strings.Split(string(want), "\n")
 	for line := range strings.SplitSeq(got, "\n") {
 		if i := slices.Index(was, line); i >= 0 {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // TestAReleaseIsBuiltAsTheMakefileBuilds: the Makefile, goreleaser and the Dockerfile build the
@@ -25,7 +27,7 @@ func TestAReleaseIsBuiltAsTheMakefileBuilds(t *testing.T) {
 			Env, Flags, Ldflags []string
 		}
 	}
-	must(t, yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &release))
+	testworld.Must(t, yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &release))
 	if len(release.Builds) != 2 {
 		t.Fatalf("%d programs are built, want the tool and the handler", len(release.Builds))
 	}
@@ -61,7 +63,7 @@ func TestEveryFunctionIsInAReleasedFunctionApp(t *testing.T) {
 			Files []struct{ Src, Dst string }
 		}
 	}
-	must(t, yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &release))
+	testworld.Must(t, yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &release))
 	var sources []string
 	for _, a := range release.Archives {
 		for _, f := range a.Files {
@@ -74,7 +76,7 @@ func TestEveryFunctionIsInAReleasedFunctionApp(t *testing.T) {
 		t.Errorf("the function app has %q, and not host.json", sources)
 	}
 	folders, err := filepath.Glob(filepath.Join("..", "..", "functions", "*", "function.json"))
-	must(t, err)
+	testworld.Must(t, err)
 	var want []string // what `make dist` stages
 	for _, f := range folders {
 		if name := filepath.Base(filepath.Dir(f)); name != "shard" {
@@ -92,11 +94,11 @@ var pinned = regexp.MustCompile(`^(\./\.github/workflows/[a-z]+\.yml( # .*)?|[\w
 func TestWorkflowsRunNothingThatSomebodyElseCanReplace(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", ".github", "workflows", "*.yml"))
-	must(t, err)
+	testworld.Must(t, err)
 	used := 0
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		must(t, err)
+		testworld.Must(t, err)
 		for _, uses := range regexp.MustCompile(`(?m)^\s*-? uses: (.*)$`).FindAllStringSubmatch(string(content), -1) {
 			used++
 			if !pinned.MatchString(uses[1]) {
@@ -104,7 +106,7 @@ func TestWorkflowsRunNothingThatSomebodyElseCanReplace(t *testing.T) {
 			}
 		}
 		var workflow struct{ Permissions map[string]string }
-		must(t, yaml.Unmarshal(content, &workflow))
+		testworld.Must(t, yaml.Unmarshal(content, &workflow))
 		if workflow.Permissions == nil || slices.Contains(slices.Collect(maps.Values(workflow.Permissions)), "write") {
 			t.Errorf("%s gives all its jobs %v, want nothing that writes", file, workflow.Permissions)
 		}

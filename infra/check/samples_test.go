@@ -19,12 +19,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 func read(t *testing.T, elements ...string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, elements...)...))
-	must(t, err)
+	testworld.Must(t, err)
 	return string(content)
 }
 
@@ -53,9 +54,9 @@ func queue(t *testing.T) string {
 func sample(t *testing.T) (config.Config, config.Processor) {
 	t.Helper()
 	var document any
-	must(t, yaml.Unmarshal([]byte(read(t, "infra", "processors.yaml")), &document))
+	testworld.Must(t, yaml.Unmarshal([]byte(read(t, "infra", "processors.yaml")), &document))
 	inline, err := json.Marshal(document) // as string(processors) in Bicep does
-	must(t, err)
+	testworld.Must(t, err)
 	c, err := config.Read(config.Input{ReadFile: os.ReadFile, Environ: []string{
 		"FEEDSCALE_PROCESSORS=" + string(inline),
 		"FEEDSCALE_TIMER_SCHEDULE=" + defaultOf(t, "main.bicep", "timerSchedule"),
@@ -68,7 +69,7 @@ func sample(t *testing.T) (config.Config, config.Processor) {
 		"COSMOS__credential=managedidentity",
 		"COSMOS__clientId=00000000-0000-0000-0000-000000000000",
 	}})
-	must(t, err)
+	testworld.Must(t, err)
 	return c, c.Processors[0]
 }
 
@@ -137,7 +138,7 @@ func TestTheSettingsThatTheTemplatePutsOutForConsumersAreRead(t *testing.T) {
 	}
 	setting := strings.NewReplacer("${topicName}", topic[1], "${consumer.name}", "kubernetes").Replace(written[1])
 	s, err := config.ReadSettings([]string{"FEEDSCALE_EVENTS=" + setting, "SERVICEBUS__fullyQualifiedNamespace=shop.servicebus.windows.net"})
-	must(t, err)
+	testworld.Must(t, err)
 	if s.Events.Queue != topic[1] || s.Events.Subscription != "kubernetes" {
 		t.Errorf("%s is read as %+v", setting, s.Events)
 	}
@@ -146,7 +147,7 @@ func TestTheSettingsThatTheTemplatePutsOutForConsumersAreRead(t *testing.T) {
 func TestTheAlertsLookForWhatIsLogged(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder
-	must(t, fs.WalkDir(os.DirFS("../../pkg/poller"), ".", func(name string, _ fs.DirEntry, err error) error {
+	testworld.Must(t, fs.WalkDir(os.DirFS("../../pkg/poller"), ".", func(name string, _ fs.DirEntry, err error) error {
 		if path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") {
 			logged.WriteString(read(t, "pkg", "poller", name))
 		}
@@ -241,16 +242,16 @@ func manifests(t *testing.T, file string) map[string]manifest {
 		if errors.Is(err, io.EOF) {
 			return found
 		}
-		must(t, err)
+		testworld.Must(t, err)
 		text, err := yaml.Marshal(&document)
-		must(t, err)
+		testworld.Must(t, err)
 		if !regexp.MustCompile(`(?m)^(apiVersion: keda\.sh/.*|kind: Secret)$`).Match(text) {
 			continue
 		}
 		var m manifest
 		known := yaml.NewDecoder(bytes.NewReader(text))
 		known.KnownFields(true)
-		must(t, known.Decode(&m))
+		testworld.Must(t, known.Decode(&m))
 		if want := map[string]string{"Secret": "v1", "TriggerAuthentication": "keda.sh/v1alpha1", "ScaledObject": "keda.sh/v1alpha1"}[m.Kind]; m.APIVersion != want {
 			t.Errorf("%s: %s has apiVersion %q, want %q", file, m.Kind, m.APIVersion, want)
 		}
@@ -437,7 +438,7 @@ func TestTheSamplesThatFollowASignalQueueCountEachMessageAsAReplica(t *testing.T
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		must(t, err)
+		testworld.Must(t, err)
 		if m.Kind == "ScaledObject" {
 			scaled = m.Spec
 		}
@@ -489,7 +490,7 @@ func TestAzureYAMLDeploysWhatMakeDistStages(t *testing.T) {
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(read(t, "azure.yaml")))
 	decoder.KnownFields(true)
-	must(t, decoder.Decode(&project))
+	testworld.Must(t, decoder.Decode(&project))
 	if !regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(project.Name) {
 		t.Errorf("name is %q, which azd refuses", project.Name)
 	}
@@ -523,11 +524,11 @@ var settingOf = regexp.MustCompile(`%(\w+)%`)
 func TestEverySettingThatAFunctionReadsIsAnAppSetting(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "functions", "*", "function.json"))
-	must(t, err)
+	testworld.Must(t, err)
 	source, found := read(t, "infra", "main.bicep"), 0
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		must(t, err)
+		testworld.Must(t, err)
 		for _, name := range settingOf.FindAllStringSubmatch(string(content), -1) {
 			found++
 			if !strings.Contains(source, name[1]+": ") {

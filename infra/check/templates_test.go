@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // templates are the sources of infra/, by their paths in it.
 func templates(t *testing.T) map[string]string {
 	t.Helper()
 	sources := make(map[string]string)
-	must(t, fs.WalkDir(os.DirFS(".."), ".", func(name string, _ fs.DirEntry, err error) error {
+	testworld.Must(t, fs.WalkDir(os.DirFS(".."), ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || path.Ext(name) != ".bicep" && path.Ext(name) != ".bicepparam" {
 			return err
 		}

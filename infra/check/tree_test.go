@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/npm"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // node is a node of a syntax tree, with the names of tree-sitter-bicep.
@@ -57,9 +58,9 @@ func parse(t *testing.T, sources map[string]string) map[string]*node {
 func inNode[T any](t *testing.T, from, name string, sources map[string]string) (result T) {
 	t.Helper()
 	input, err := json.Marshal(sources)
-	must(t, err)
+	testworld.Must(t, err)
 	folder, err := npm.InstallFolder(t.Context(), "infra-"+from, from)
-	must(t, err)
+	testworld.Must(t, err)
 	script := exec.CommandContext(t.Context(), "node", name)
 	script.Dir = folder
 	script.Stdin = bytes.NewReader(input)
@@ -69,13 +70,6 @@ func inNode[T any](t *testing.T, from, name string, sources map[string]string) (
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, &failure)
 	}
-	must(t, json.Unmarshal(output, &result))
+	testworld.Must(t, json.Unmarshal(output, &result))
 	return result
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/feedscale/feedscale/pkg/emulator/npm"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // The types of Azure's resources come with the Azure MCP server, which has those of the Bicep
@@ -115,9 +116,9 @@ var azureTypes = func() func(t *testing.T, resource string) (typeSet, error) {
 			return r.set, r.err
 		}
 		folder, err := npm.InstallFolder(t.Context(), "azure-types", "azure")
-		must(t, err)
+		testworld.Must(t, err)
 		programs, err := filepath.Glob(filepath.Join(folder, "node_modules", "@azure", "mcp-*", "dist", "azmcp"))
-		must(t, err)
+		testworld.Must(t, err)
 		if len(programs) != 1 {
 			t.Fatalf("%d programs azmcp in %s, want 1: there is one for Linux and one for macOS, on amd64 and arm64", len(programs), folder)
 		}

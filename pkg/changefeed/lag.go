@@ -368,8 +368,8 @@ type Ahead struct {
 	Feed     int64 `json:"feed"`     // newest LSN of the partition key range
 }
 
-// Shown is how many partitions a sentence names, if there are more than one beyond them.
-const Shown = 3
+// shown is how many partitions a sentence names, if there are more than one beyond them.
+const shown = 3
 
 // List joins names, and counts those beyond the first few: "partitions 0, 1, 2 and 6 more". It is ""
 // without names.
@@ -381,8 +381,8 @@ func List(what string, names []string) string {
 		return what + " " + names[0]
 	}
 	first, last := names[:len(names)-1], names[len(names)-1]
-	if len(names) > Shown+1 {
-		first, last = names[:Shown], fmt.Sprintf("%d more", len(names)-Shown)
+	if len(names) > shown+1 {
+		first, last = names[:shown], fmt.Sprintf("%d more", len(names)-shown)
 	}
 	return what + "s " + strings.Join(first, ", ") + " and " + last
 }

@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/feedscale/feedscale/pkg/config"
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 const (
@@ -48,19 +49,12 @@ var update = flag.Bool("update", false, "write infra/kubernetes/feedscale.yaml a
 // sets are the sets of values that are rendered: testdata/NAME.yaml.
 var sets = []string{"kubernetes", "minimal", "two", "monitored", "consume"}
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func valuesOf(t *testing.T, set string) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", set+".yaml"))
-	must(t, err)
+	testworld.Must(t, err)
 	var values map[string]any
-	must(t, yaml.Unmarshal(text, &values))
+	testworld.Must(t, yaml.Unmarshal(text, &values))
 	return values
 }
 
@@ -88,8 +82,8 @@ func template(values map[string]any) (string, error) {
 func objects(t *testing.T, manifest string) []runtime.Object {
 	t.Helper()
 	known := runtime.NewScheme()
-	must(t, scheme.AddToScheme(known))
-	must(t, monitoring.AddToScheme(known))
+	testworld.Must(t, scheme.AddToScheme(known))
+	testworld.Must(t, monitoring.AddToScheme(known))
 	strict := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
 	decoder := yaml.NewDecoder(strings.NewReader(manifest))
 	var found []runtime.Object
@@ -99,9 +93,9 @@ func objects(t *testing.T, manifest string) []runtime.Object {
 		if errors.Is(err, io.EOF) {
 			return found
 		}
-		must(t, err)
+		testworld.Must(t, err)
 		text, err := yaml.Marshal(&document)
-		must(t, err)
+		testworld.Must(t, err)
 		o, _, err := strict.Decode(text, nil, nil)
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
@@ -113,7 +107,7 @@ func objects(t *testing.T, manifest string) []runtime.Object {
 func render(t *testing.T, set string) []runtime.Object {
 	t.Helper()
 	manifest, err := template(valuesOf(t, set))
-	must(t, err)
+	testworld.Must(t, err)
 	return objects(t, manifest)
 }
 
@@ -191,7 +185,7 @@ func TestEachSetOfValuesRendersWhatTheKindsHave(t *testing.T) {
 func follow(t *testing.T, rendered []runtime.Object, deployment *appsv1.Deployment) {
 	t.Helper()
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
-	must(t, err)
+	testworld.Must(t, err)
 	if !selector.Matches(labels.Set(deployment.Spec.Template.Labels)) {
 		t.Errorf("%s does not select its pods", deployment.Name)
 	}
@@ -240,7 +234,7 @@ func TestThePodIsConfiguredAsTheProgramReadsIt(t *testing.T) {
 				}
 				return []byte(text), nil
 			}})
-			must(t, err)
+			testworld.Must(t, err)
 			if len(c.Processors) == 0 || c.Settings.Listen != ":7071" || c.Settings.APIKey.IsZero() {
 				t.Errorf("%d processors at %s", len(c.Processors), c.Settings.Listen)
 			}
@@ -271,7 +265,7 @@ func TestPrometheusReadsTheKeyFromItsSecret(t *testing.T) {
 	monitor := all[*monitoring.ServiceMonitor](rendered)[0]
 	service := the[*corev1.Service](t, rendered, "feedscale")
 	selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
-	must(t, err)
+	testworld.Must(t, err)
 	endpoint := monitor.Spec.Endpoints[0]
 	if !selector.Matches(labels.Set(service.Labels)) || endpoint.Port != service.Spec.Ports[0].Name {
 		t.Error("the ServiceMonitor does not find the Service")
@@ -368,14 +362,14 @@ func (c cluster) GetClientFor(_, _ string) (dynamic.NamespaceableResourceInterfa
 
 func TestAnUpgradeKeepsTheKey(t *testing.T) {
 	chart, err := loader.Load(chartFolder)
-	must(t, err)
+	testworld.Must(t, err)
 	values, err := util.ToRenderValues(chart, valuesOf(t, "minimal"), common.ReleaseOptions{Name: "feedscale", Namespace: "scaling", IsUpgrade: true}, nil)
-	must(t, err)
+	testworld.Must(t, err)
 	rendered, err := engine.RenderWithClientProvider(chart, values, cluster{&corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "feedscale-key", Namespace: "scaling"},
 		Data: map[string][]byte{"key": []byte("as it was")},
 	}})
-	must(t, err)
+	testworld.Must(t, err)
 	if got := the[*corev1.Secret](t, objects(t, rendered["feedscale/templates/key.yaml"]), "feedscale-key").Data["key"]; string(got) != "as it was" {
 		t.Errorf("the key is now %q", got)
 	}
@@ -412,7 +406,7 @@ const sampleHead = `# A sample for kubectl: feedscale in a cluster, with the HTT
 
 func TestTheSampleForKubectlIsWhatTheChartRenders(t *testing.T) {
 	manifest, err := template(valuesOf(t, "kubernetes"))
-	must(t, err)
+	testworld.Must(t, err)
 	want := bytes.NewBufferString(sampleHead)
 	encoder := yaml.NewEncoder(want)
 	encoder.SetIndent(2)
@@ -422,16 +416,16 @@ func TestTheSampleForKubectlIsWhatTheChartRenders(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		must(t, err)
+		testworld.Must(t, err)
 		strip(&document)
-		must(t, encoder.Encode(&document))
+		testworld.Must(t, encoder.Encode(&document))
 	}
-	must(t, encoder.Close())
+	testworld.Must(t, encoder.Close())
 	if *update {
-		must(t, os.WriteFile(sampleFile, want.Bytes(), 0o644))
+		testworld.Must(t, os.WriteFile(sampleFile, want.Bytes(), 0o644))
 	}
 	got, err := os.ReadFile(sampleFile)
-	must(t, err)
+	testworld.Must(t, err)
 	if !bytes.Equal(got, want.Bytes()) {
 		t.Error("infra/kubernetes/feedscale.yaml is another one: pkg/emulator/interop/run-helm.sh -update writes it anew")
 	}

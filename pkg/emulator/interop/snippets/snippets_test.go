@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
 
 // What run-snippets.sh installs: node_modules beside a package.json, a Python, and a file with a
@@ -23,29 +25,22 @@ var (
 
 const root = "../../../.."
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // program writes a program into a folder, and returns its file: that of the folder programs, or the
 // block of the page that begins with its name.
 func program(t *testing.T, name, folder string) string {
 	t.Helper()
 	file := filepath.Join(folder, name)
 	if text, err := os.ReadFile(filepath.Join("programs", name)); err == nil {
-		must(t, os.WriteFile(file, text, 0o600))
+		testworld.Must(t, os.WriteFile(file, text, 0o600))
 		return file
 	}
 	page, err := os.ReadFile(filepath.Join(root, "docs", "stand-ins.md"))
-	must(t, err)
+	testworld.Must(t, err)
 	block := regexp.MustCompile("(?ms)^```\\w+\n(?://|#) " + regexp.QuoteMeta(name) + "\n(.*?)^```$").FindSubmatch(page)
 	if block == nil {
 		t.Fatalf("docs/stand-ins.md has no %s", name)
 	}
-	must(t, os.WriteFile(file, block[1], 0o600))
+	testworld.Must(t, os.WriteFile(file, block[1], 0o600))
 	return file
 }
 
@@ -57,8 +52,8 @@ func emulate(t *testing.T, tool string, args ...string) []string {
 	}, args...)...)
 	command.Dir, command.Stderr = t.TempDir(), os.Stderr
 	printed, err := command.StdoutPipe()
-	must(t, err)
-	must(t, command.Start())
+	testworld.Must(t, err)
+	testworld.Must(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Signal(os.Interrupt)
 		_ = command.Wait()
@@ -87,16 +82,16 @@ func TestTheProgramsOfThePageRunAsTheyStand(t *testing.T) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	class, err := os.ReadFile(*classPath)
-	must(t, err)
+	testworld.Must(t, err)
 	inside := func(parent string) string {
 		folder, err := os.MkdirTemp(parent, "snippet-")
-		must(t, err)
+		testworld.Must(t, err)
 		t.Cleanup(func() { _ = os.RemoveAll(folder) })
 		folder, err = filepath.Abs(folder)
-		must(t, err)
+		testworld.Must(t, err)
 		return folder
 	}
-	must(t, os.MkdirAll(filepath.Join(root, "bin"), 0o755))
+	testworld.Must(t, os.MkdirAll(filepath.Join(root, "bin"), 0o755))
 	java := func(environ []string, file string) *exec.Cmd {
 		// As the page says.
 		store := filepath.Join(t.TempDir(), "trust.p12")
