@@ -7,6 +7,7 @@
 package bounded
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -52,13 +53,24 @@ func Answers(t *http.Transport) http.RoundTripper {
 	return Bodies(t)
 }
 
-// Bodies returns a transport with the answers of next, which fail with a TooLongError beyond 32 MiB.
+// Bodies returns a transport with the answers of next, which fail with a TooLongError beyond 32 MiB. Each request
+// gets a body of its own: azcore sends the same one again with the next try, and next may still read it then, since a
+// transport may close a body after it has returned.
 func Bodies(next http.RoundTripper) http.RoundTripper { return bodies{next} }
 
 type bodies struct{ next http.RoundTripper }
 
 // RoundTrip asks next.
 func (b bodies) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.Body != http.NoBody {
+		text, err := io.ReadAll(r.Body)
+		if err = errors.Join(err, r.Body.Close()); err != nil {
+			return nil, err
+		}
+		r = r.WithContext(r.Context()) // a transport must not change its request
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	}
 	answer, err := b.next.RoundTrip(r)
 	if err == nil {
 		answer.Body = body{http.MaxBytesReader(nil, answer.Body, maxBody)}

@@ -1,15 +1,21 @@
 package bounded_test
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 
 	"github.com/feedscale/feedscale/pkg/bounded"
 )
@@ -63,6 +69,40 @@ func TestAnAnswerIsReadUpToItsLimitAndNoFurther(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// lingering is a transport that reads on in the body of its first request while it sends the second.
+type lingering struct {
+	first    io.Reader
+	got      []string // the bodies, as they were sent
+	lateRead int
+}
+
+func (l *lingering) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody, Request: r, Header: http.Header{"Retry-After-Ms": {"1"}}}
+	if l.first != nil {
+		l.lateRead, _ = l.first.Read(make([]byte, 2))
+		answer.StatusCode = http.StatusOK
+	}
+	text, err := io.ReadAll(r.Body)
+	l.first, l.got = cmp.Or[io.Reader](l.first, r.Body), append(l.got, string(text))
+	return answer, err
+}
+
+func TestATryHasABodyOfItsOwn(t *testing.T) {
+	t.Parallel()
+	var transport lingering
+	pipeline := runtime.NewPipeline("", "", runtime.PipelineOptions{}, &policy.ClientOptions{Transport: bounded.Client(bounded.Bodies(&transport))})
+	request, err := runtime.NewRequest(t.Context(), http.MethodPost, "http://localhost")
+	if err == nil {
+		err = request.SetBody(streaming.NopCloser(strings.NewReader("text")), "text/plain")
+	}
+	if err == nil {
+		_, err = pipeline.Do(request)
+	}
+	if err != nil || !slices.Equal(transport.got, []string{"text", "text"}) || transport.lateRead != 0 {
+		t.Errorf("%v: sent %q, and the first took %d bytes of the second", err, transport.got, transport.lateRead)
 	}
 }
 

@@ -63,6 +63,9 @@ func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	container, feed := path.Split(req.Raw().URL.Path)
 	switch {
 	case req.Raw().Method != http.MethodGet:
+		if err := ownBody(req.Raw()); err != nil {
+			return nil, err
+		}
 		return req.Next()
 	case feed == "pkranges" && req.Raw().Header.Get("If-None-Match") == "":
 		return p.route(container).read(req)
@@ -91,6 +94,18 @@ func (p *feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 		return response, err
 	}
 	return nil, final{runtime.NewResponseError(response)}
+}
+
+// ownBody gives a try a body of its own. azcore sends the same one again with the next try, and net/http may still
+// read it then: a transport may close a body after it has returned (http.RoundTripper).
+func ownBody(try *http.Request) error {
+	if try.Body == nil {
+		return nil
+	}
+	text, err := io.ReadAll(try.Body)
+	try.Body = io.NopCloser(bytes.NewReader(text))
+	try.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	return err
 }
 
 // The capabilities that a request says its client has: 1 understands merged ranges, 2 start times on
