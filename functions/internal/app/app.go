@@ -102,7 +102,7 @@ func (a *App) addServiceBus(connections *connect.Connections) error {
 	}
 	a.poller.Publisher = publisher
 	a.closers = append(a.closers, publisher.Close)
-	signals, err := connections.Signals(a.config.Settings.Events)
+	signals, err := connections.Signals(a.config.Settings.Events, servicebus.SignalsOptions{})
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ func (c *checker) signals() (all []*section) {
 	bus := c.config.Settings.Events.ServiceBus
 	e := busEndpoint(bus)
 	for _, of := range c.subjects() {
-		signals, err := c.connections.Signals(c.config.Settings.Events)
+		signals, err := c.connections.Signals(c.config.Settings.Events, servicebus.SignalsOptions{TryTimeout: stepTimeout})
 		if of.signalQueue == "" || err != nil || signals == nil {
 			continue // the same is wrong with the connection of the events, whose line says so
 		}

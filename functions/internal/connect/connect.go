@@ -219,7 +219,7 @@ func (c *Connections) Queue(e config.Events) (*servicebus.Publisher, error) {
 
 // Signals returns what keeps the signal queues, which are in the namespace of the events; nil if there
 // is none.
-func (c *Connections) Signals(e config.Events) (*servicebus.Signals, error) {
+func (c *Connections) Signals(e config.Events, o servicebus.SignalsOptions) (*servicebus.Signals, error) {
 	if e.ServiceBus.Setting == "" {
 		return nil, nil
 	}
@@ -227,7 +227,7 @@ func (c *Connections) Signals(e config.Events) (*servicebus.Signals, error) {
 	if err != nil {
 		return nil, err
 	}
-	return servicebus.NewSignals(publisher, servicebus.SignalsOptions{}), nil
+	return servicebus.NewSignals(publisher, o), nil
 }
 
 // Consumer returns the consumer of a Service Bus queue or subscription.
