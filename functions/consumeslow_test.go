@@ -93,13 +93,13 @@ func newHanging(t *testing.T) *hanging {
 	return h
 }
 
-// onEachQueue runs a test with a queue without sessions and one with sessions. Their locks last a
-// second.
+// onEachQueue runs a test with a queue without sessions and one with sessions. Their locks last 5 s: a busy
+// machine renews a lock of a second too late.
 func onEachQueue(t *testing.T, test func(t *testing.T, bus *servicebusfake.Server, sessions string)) {
 	for rule, sessions := range map[string]bool{"a plain queue": false, "a queue with sessions": true} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
-			bus := testworld.StartNamespace(t, servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: testworld.Queue, RequiresSession: sessions, LockDuration: time.Second, MaxDeliveryCount: 2}}})
+			bus := testworld.StartNamespace(t, servicebusfake.Options{Queues: []servicebusfake.QueueSpec{{Name: testworld.Queue, RequiresSession: sessions, LockDuration: 5 * time.Second, MaxDeliveryCount: 2}}})
 			test(t, bus, fmt.Sprintf("--sessions=%v", sessions))
 		})
 	}
