@@ -141,7 +141,6 @@ func TestAContainerAtItsLimitHoldsTheNextTick(t *testing.T) {
 		t.Errorf("the lag grows: %d, held %t", replicas, held)
 	}
 	w.poller.Throughput.Containers = nil
-	w.tick() // by what the poll before it found
 	w.Write("wide", 30)
 	if replicas, held := decided(); replicas == 1 || held {
 		t.Errorf("throughput is off: %d, held %t", replicas, held)

@@ -247,7 +247,7 @@ func (t *tick) decide(ctx context.Context, d *subject, lag changefeed.ProcessorL
 		return
 	}
 	before := messagesOf(&d.last.Lag)
-	limit, last, now := throughput.Limit(d.last), d.last, t.scope.now
+	limit, last, now := t.Throughput.Limit(d.name, d.last), d.last, t.scope.now
 	last.Lag.Partitions = nil // the first of what there may be much of
 	lag, healthy := health.Assess(health.Input{Now: now, Lag: lag, Policy: d.processor.Policy.Health, Asked: last.Memory.Asked, Memory: last.Health})
 	outcome := scaling.Decide(scaling.Input{Now: now, Lag: lag, Policy: d.processor.Policy, Memory: last.Memory, Limit: limit})

@@ -72,10 +72,11 @@ type Want struct {
 	PerReplica float64 // request units a second that one replica uses to read the monitored container; 0 = not measured
 }
 
-// Limit returns the container that the last poll of a processor found at its limit; nil if there is none.
-func Limit(last *state.State) *scaling.Limit {
+// Limit returns the container that the last poll of a processor found at its limit; nil if there is none, or
+// nothing is provisioned for the processor any more. A nil Keeper has none.
+func (k *Keeper) Limit(processor string, last *state.State) *scaling.Limit {
 	i := slices.IndexFunc(last.Containers, state.Container.AtLimit)
-	if i < 0 {
+	if k == nil || i < 0 || !slices.ContainsFunc(k.Containers, func(c *Container) bool { return c.Apply && c.names(processor) }) {
 		return nil
 	}
 	c := last.Containers[i]
