@@ -169,7 +169,7 @@ func (a describer) explained(about Subject, answer *http.Response, words string)
 		}
 		return say("throttled", "the account throttles: request units are used up, and it would not "+do, "raise its throughput, or poll less often", command)
 	case status >= http.StatusInternalServerError, status == http.StatusGone, denied, changefeed.OutcomeOf(status, substatus) == changefeed.Transient,
-		// A proxy answers 404, too. It does not know whether the container exists.
+		// A proxy answers 404 as well, and knows nothing of containers.
 		status == http.StatusNotFound && words == "" && answer.Header.Get("X-Ms-Activity-Id") == "":
 		return say("it cannot answer", "the account could not "+do, "the next poll tries again; if this lasts, look at the health of the account", "")
 	case status == http.StatusNotFound && about.Leases:

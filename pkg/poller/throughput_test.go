@@ -120,29 +120,41 @@ func TestTheEventOfAGroupHasTheContainersOfItsMembers(t *testing.T) {
 // TestAContainerAtItsLimitHoldsTheNextTick has a limit found while the lag grows.
 func TestAContainerAtItsLimitHoldsTheNextTick(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.Container("wide", 8)
-	leases := w.LeasesOf("", "acct", "wide")
-	for _, token := range []string{"0", "1", "2", "3", "4", "5", "6", "7"} {
-		w.Put(testworld.Leases, leases.DotNetPKOld(token, testworld.At(0)))
-	}
-	w.poller.Processors[0].Container.ID = "wide"
-	w.follow(500, "orders")
-	decided := func() (replicas int, held bool) {
-		d := w.tick().Polled[0].Decision
-		return d.Replicas, slices.ContainsFunc(d.Reasons, func(r scaling.Reason) bool { return r.Step == "throughput" })
-	}
-	w.Write("wide", 10)
-	if replicas, held := decided(); replicas != 1 || held {
-		t.Errorf("at first: %d, held %t", replicas, held)
-	}
-	w.Write("wide", 30)
-	if replicas, held := decided(); replicas != 1 || !held {
-		t.Errorf("the lag grows: %d, held %t", replicas, held)
-	}
-	w.poller.Throughput.Containers = nil
-	w.Write("wide", 30)
-	if replicas, held := decided(); replicas == 1 || held {
-		t.Errorf("throughput is off: %d, held %t", replicas, held)
+	for rule, end := range map[string]func(k *throughput.Keeper){
+		"throughput is off": func(k *throughput.Keeper) { k.Containers = nil },
+		"throughput is no longer provisioned": func(k *throughput.Keeper) {
+			for _, c := range k.Containers {
+				c.Apply = false
+			}
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Container("wide", 8)
+			leases := w.LeasesOf("", "acct", "wide")
+			for _, token := range []string{"0", "1", "2", "3", "4", "5", "6", "7"} {
+				w.Put(testworld.Leases, leases.DotNetPKOld(token, testworld.At(0)))
+			}
+			w.poller.Processors[0].Container.ID = "wide"
+			w.follow(500, "orders")
+			decided := func() (replicas int, held bool) {
+				d := w.tick().Polled[0].Decision
+				return d.Replicas, slices.ContainsFunc(d.Reasons, func(r scaling.Reason) bool { return r.Step == "throughput" })
+			}
+			w.Write("wide", 10)
+			if replicas, held := decided(); replicas != 1 || held {
+				t.Errorf("at first: %d, held %t", replicas, held)
+			}
+			w.Write("wide", 30)
+			if replicas, held := decided(); replicas != 1 || !held {
+				t.Errorf("the lag grows: %d, held %t", replicas, held)
+			}
+			end(w.poller.Throughput)
+			w.Write("wide", 30)
+			if replicas, held := decided(); replicas == 1 || held {
+				t.Errorf("after that: %d, held %t", replicas, held)
+			}
+		})
 	}
 }
