@@ -325,11 +325,8 @@ func Sum(of []Totals) Totals {
 
 // plus adds two numbers of 0 or more, of which nil is none.
 func plus[N int | int64](a, b *N) *N {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
 	}
 	return new(N(AddLag(int64(*a), int64(*b))))
 }

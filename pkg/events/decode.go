@@ -44,6 +44,8 @@ func decode(body []byte) (ScaleEvent, error) {
 		return ScaleEvent{}, fmt.Errorf("type is %q, this consumer reads %q", env.Type, Type)
 	case err != nil:
 		return ScaleEvent{}, err
+	case env.Source == "":
+		return ScaleEvent{}, errors.New("source is empty")
 	case d.Processor != nil && *d.Processor == "", d.Group != nil && *d.Group == "":
 		return ScaleEvent{}, errors.New("data.processor and data.group must be null or not empty")
 	case d.Processor == nil && d.Group == nil:
@@ -51,7 +53,7 @@ func decode(body []byte) (ScaleEvent, error) {
 	case d.Group != nil && d.Members == nil:
 		return ScaleEvent{}, errors.New("missing data.members")
 	}
-	e := ScaleEvent{Source: env.Source, Time: env.Time.UTC(), Data: d.Data}
+	e := ScaleEvent{Time: env.Time.UTC(), Data: d.Data}
 	e.Processor, e.Group = *cmp.Or(d.Processor, new("")), *cmp.Or(d.Group, new(""))
 	err = e.validate()
 	switch {

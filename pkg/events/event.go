@@ -21,7 +21,7 @@ func Schema() string { return schema }
 const (
 	SpecVersion     = "1.0"
 	Type            = "feedscale.scale.v1"
-	DefaultSource   = "feedscale"
+	Source          = "feedscale"
 	ContentType     = "application/cloudevents+json" // of the encoded event as a whole
 	dataContentType = "application/json"
 )
@@ -34,8 +34,7 @@ const (
 
 // ScaleEvent is a published decision: a CloudEvents 1.0 event. Its id and subject follow from the data.
 type ScaleEvent struct {
-	Source string // CloudEvents source; "" = DefaultSource
-	Time   time.Time
+	Time time.Time
 	Data
 
 	body []byte // as Decode read it; nil for an event that was made here
@@ -141,9 +140,6 @@ type encodedData struct {
 // Encode writes the event as one line of JSON without a line end. Equal events
 // have equal bytes. An event that Decode would refuse is an error.
 func (e ScaleEvent) Encode() ([]byte, error) {
-	if e.Source == "" {
-		e.Source = DefaultSource
-	}
 	if e.Reasons == nil {
 		e.Reasons = []Reason{}
 	}
@@ -162,7 +158,7 @@ func (e ScaleEvent) Encode() ([]byte, error) {
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false) // reasons say "<" and ">" and are read by people
-	err := enc.Encode(envelope{SpecVersion, e.ID(), e.Source, Type, e.Subject(), e.Time.UTC(), dataContentType, data})
+	err := enc.Encode(envelope{SpecVersion, e.ID(), Source, Type, e.Subject(), e.Time.UTC(), dataContentType, data})
 	if err != nil {
 		return nil, fmt.Errorf("encoding scale event %s: %w", e.ID(), err)
 	}
@@ -185,8 +181,6 @@ func (e ScaleEvent) validate() error {
 		name = "data.group"
 	}
 	switch {
-	case e.Source == "":
-		return errors.New("source is empty")
 	case e.Time.IsZero():
 		return errors.New("time is missing")
 	case e.Processor != "" && e.Group != "":

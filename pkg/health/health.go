@@ -105,7 +105,11 @@ func (in Input) refine(p *changefeed.Partition, last Progress, progress *Progres
 	switch {
 	case progress.Stalled && !in.quiet(progress.Quiet):
 		p.Status = changefeed.StatusStalled
-		p.Stall = &changefeed.Stall{Kind: in.stallKind(p, progress), Since: progress.Since, Owners: slices.Clone(progress.Owners)}
+		p.Stall = &changefeed.Stall{Kind: changefeed.StallFlapping, Since: progress.Since, Owners: slices.Clone(progress.Owners)}
+		// An owner that has had the lease for less may have replaced those of a handler that throws.
+		if p.Owner != "" && !progress.HeldSince.IsZero() && in.Now.Sub(progress.HeldSince) >= in.Policy.StalledAfter/2 {
+			p.Stall.Kind = changefeed.StallHung
+		}
 	case retention > 0 && p.Age != nil && 4*float64(*p.Age) > 3*retention.Seconds():
 		p.Status = changefeed.StatusExpiring
 	case in.quiet(progress.Quiet) && in.quiet(in.Asked):

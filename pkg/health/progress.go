@@ -114,15 +114,6 @@ func (in Input) hold(next *Progress, last Progress) {
 	next.Owners = append(earlier[max(0, len(earlier)+1-maxStallOwners):], next.Owner)
 }
 
-// stallKind tells a handler that does not return, whose owner keeps the lease, from one that
-// throws. Owners in the first half of stalledAfter do not count: the present one may have replaced them.
-func (in Input) stallKind(p *changefeed.Partition, progress *Progress) changefeed.StallKind {
-	if p.Owner != "" && !progress.HeldSince.IsZero() && in.Now.Sub(progress.HeldSince) >= in.Policy.StalledAfter/2 {
-		return changefeed.StallHung
-	}
-	return changefeed.StallFlapping
-}
-
 // rewound returns when the position of a partition last went backwards, within an hour: the
 // checkpoint is below the one before, or there is none any more.
 func (in Input) rewound(p *changefeed.Partition, last Progress) *changefeed.Rewound {

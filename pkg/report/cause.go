@@ -70,7 +70,7 @@ func (t *trouble) shown(now time.Time) Cause {
 	}
 	shared := len(t.names) > 1 || t.Beside || t.Effect == changefeed.Unpublished || t.Effect == changefeed.Unread
 	sentence := fmt.Sprintf("%s %s%s: %s %s", what, t.Says, since, who, t.Effect)
-	return Cause{Sentence: sentence, Remedy: t.Remedy, Since: given(t.Since), Beside: t.Beside, Shared: shared, Names: t.names}
+	return Cause{Sentence: sentence, Remedy: t.Remedy, Since: Given(t.Since), Beside: t.Beside, Shared: shared, Names: t.names}
 }
 
 // Outbox says which events of a processor or a group are not published yet.
@@ -81,9 +81,9 @@ type Outbox struct {
 }
 
 func outboxOf(l Lookup) Outbox {
-	o := Outbox{Count: len(l.Waiting), Oldest: given(l.Oldest())}
+	o := Outbox{Count: len(l.Waiting), Oldest: Given(l.Oldest())}
 	if o.Count > 0 && l.Undelivered != nil {
-		o.Error = given(l.Undelivered.Error)
+		o.Error = Given(l.Undelivered.Error)
 	}
 	return o
 }

@@ -123,7 +123,7 @@ func NewGroup(s state.State) Group { return NewStoredGroup(Lookup{State: s}).Gro
 
 func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) (Subject, Account) {
 	r := Subject{Lag: totals.Lag, ChangeAgeSeconds: totals.Age, Complete: totals.Complete, Status: changefeed.StatusUnknown}
-	a := Account{Error: given(problem), Findings: Findings(l), Reasons: []scaling.Reason{}}
+	a := Account{Error: Given(problem), Findings: Findings(l), Reasons: []scaling.Reason{}}
 	if known {
 		r.Status = totals.Status
 	}
@@ -138,12 +138,12 @@ func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) 
 func NewStored(l Lookup) Stored {
 	totals, polled := l.Lag.Totals(), !l.AttemptedAt.IsZero()
 	r := Processor{
-		Name: l.Processor, Group: given(l.Group),
+		Name: l.Processor, Group: Given(l.Group),
 		Throughput: throughputOf(l.State),
 		Uncovered:  l.Lag.Coverage.Holes, Leftover: append([]string{}, l.Lag.Leftover...),
 		// the service's own precision, which a sum of floats loses
 		RequestCharge: math.Round(l.Lag.Charge*100) / 100,
-		Requests:      l.Lag.Requests, RetentionSeconds: given(int64(l.Lag.Retention / time.Second)),
+		Requests:      l.Lag.Requests, RetentionSeconds: Given(int64(l.Lag.Retention / time.Second)),
 		Partitions: make([]Partition, len(l.Lag.Partitions)),
 	}
 	r.Subject, r.Account = newSubject(l, cmp.Or(l.Problem, l.Lag.Problem()), polled, totals)
@@ -153,8 +153,8 @@ func NewStored(l Lookup) Stored {
 	for i := range l.Lag.Partitions {
 		p := &l.Lag.Partitions[i]
 		r.Partitions[i] = Partition{
-			Lease: p.Lease, Range: p.Range, Owner: given(p.Owner), Lag: p.Lag, ChangeAgeSeconds: p.Age, CheckpointLSN: p.CheckpointLSN,
-			Status: p.Status, Stall: p.Stall, Rewound: p.Rewound, Ahead: p.Ahead, Approximate: p.Approximate, Error: given(p.Error),
+			Lease: p.Lease, Range: p.Range, Owner: Given(p.Owner), Lag: p.Lag, ChangeAgeSeconds: p.Age, CheckpointLSN: p.CheckpointLSN,
+			Status: p.Status, Stall: p.Stall, Rewound: p.Rewound, Ahead: p.Ahead, Approximate: p.Approximate, Error: Given(p.Error),
 		}
 		if p.Carried() {
 			r.Partitions[i].Carried = &p.Measured
@@ -181,9 +181,9 @@ func members(s state.State) []events.Member {
 
 func kept(l Lookup) Kept {
 	k := Kept{
-		PolledAt: given(l.PolledAt), AttemptedAt: given(l.AttemptedAt), Since: given(l.Since),
+		PolledAt: Given(l.PolledAt), AttemptedAt: Given(l.AttemptedAt), Since: Given(l.Since),
 		Stale: l.Stale, FailedPolls: l.Memory.Failures, Sequence: l.Sequence, Epoch: l.Epoch, Paused: l.Paused,
-		ArrivalPerSecond: l.Memory.Arrival, DrainPerReplica: given(l.Memory.DrainPerReplica), Outbox: outboxOf(l), Causes: l.causes(),
+		ArrivalPerSecond: l.Memory.Arrival, DrainPerReplica: Given(l.Memory.DrainPerReplica), Outbox: outboxOf(l), Causes: l.causes(),
 	}
 	if seconds := CatchUpSeconds(l.State); seconds != nil && !math.IsInf(*seconds, 1) {
 		k.CatchUpSeconds = seconds
@@ -191,9 +191,9 @@ func kept(l Lookup) Kept {
 	return k
 }
 
-// given returns a copy of a value, since a pointer into a State would keep the whole State in memory; nil for the zero
+// Given returns a copy of a value, since a pointer into a State would keep the whole State in memory; nil for the zero
 // value.
-func given[T comparable](value T) *T {
+func Given[T comparable](value T) *T {
 	if value == *new(T) {
 		return nil
 	}

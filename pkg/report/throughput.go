@@ -35,8 +35,8 @@ func throughputOf(s state.State) []Throughput {
 	all := make([]Throughput, len(s.Containers))
 	for i, c := range s.Containers {
 		t := Throughput{
-			Throughput: events.Throughput{Account: c.Account, Container: c.Name(), Mode: "recommend", Provisioned: given(c.Provisioned)},
-			Found:      given(c.Found), Min: given(c.Min), Max: c.Max, Note: given(c.Note), Error: given(c.Error), Reasons: []scaling.ThroughputReason{},
+			Throughput: events.Throughput{Account: c.Account, Container: c.Name(), Mode: "recommend", Provisioned: Given(c.Provisioned)},
+			Found:      Given(c.Found), Min: Given(c.Min), Max: c.Max, Note: Given(c.Note), Error: Given(c.Error), Reasons: []scaling.ThroughputReason{},
 		}
 		if c.Apply {
 			t.Mode = "apply"

@@ -15,10 +15,8 @@ import (
 // measure measures, as a tick does, the processors that no line says something against, and says what
 // leases they have: a name that nobody uses is well-formed, and can be found only here.
 func (c *checker) measure(ctx context.Context, lines []Line) []Line {
-	var (
-		configured []config.Processor
-		processors []estimator.Processor
-	)
+	var configured []config.Processor
+	var processors []estimator.Processor
 	for _, p := range c.config.Processors {
 		if slices.ContainsFunc(lines, func(l Line) bool {
 			return l.Status == Fail && slices.Contains(l.Processors, p.Name)

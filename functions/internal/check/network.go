@@ -70,7 +70,7 @@ func (s *section) reach(e serviceEndpoint) {
 	s.try("tls", func(context.Context) finding {
 		switch {
 		case tlsError != nil:
-			return e.untrusted(tlsError)
+			return bad("correct the host and port in setting "+e.setting+", renew the certificate, or set SSL_CERT_FILE to a PEM file that holds that of its authority", "%v", reasonOf(tlsError))
 		case shown == nil:
 			return notTried("plain text, as stand-ins speak it: there is no certificate")
 		}
@@ -156,11 +156,6 @@ func (e serviceEndpoint) unreached(err error) finding {
 	address := net.JoinHostPort(e.host, e.port)
 	return bad("start what is to listen at "+address+", open it in the firewalls and security groups between, or correct setting "+e.setting,
 		"%s cannot be reached at port %s: %v", e.host, e.port, reasonOf(err))
-}
-
-func (e serviceEndpoint) untrusted(err error) finding {
-	return bad("correct the host and port in setting "+e.setting+", renew the certificate, or set SSL_CERT_FILE to a PEM file that holds that of its authority",
-		"%v", reasonOf(err))
 }
 
 // reasonOf is an error without the URL that net/http puts in front.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // Report is what `feedscale check --output json` prints. Every field is always present.
@@ -158,11 +160,10 @@ func outOfTime(ctx context.Context) finding {
 }
 
 func (s *section) line(check string, f finding) Line {
-	line := Line{Target: s.target, Check: check, Status: f.status, Detail: strings.Join(strings.Fields(f.detail), " "), Processors: append([]string{}, s.processors...)}
-	if f.fix != "" {
-		line.Fix = &f.fix
+	return Line{
+		Target: s.target, Check: check, Status: f.status, Detail: strings.Join(strings.Fields(f.detail), " "),
+		Fix: report.Given(f.fix), Processors: append([]string{}, s.processors...),
 	}
-	return line
 }
 
 // runAll runs sections, at most so many at once, and returns their lines in the order of the sections.

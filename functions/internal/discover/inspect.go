@@ -13,6 +13,7 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/poller"
+	"github.com/feedscale/feedscale/pkg/report"
 )
 
 // Inspection is what `inspect --output json` prints (docs/operate.md).
@@ -67,7 +68,7 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 		return nil, fmt.Errorf("lease %s: %w", l.ID, l.Err)
 	}
 	found := &Inspection{
-		Processor: p.Name, Lease: l.Token, Range: l.Range, Owner: given(l.Owner), Position: given(l.Continuation), Splitting: l.Splitting, Documents: []Pending{},
+		Processor: p.Name, Lease: l.Token, Range: l.Range, Owner: report.Given(l.Owner), Position: report.Given(l.Continuation), Splitting: l.Splitting, Documents: []Pending{},
 	}
 	switch {
 	case l.Leftover:
@@ -172,14 +173,6 @@ func fieldOf[T any](of json.RawMessage, names ...string) *T {
 		return nil
 	}
 	return v
-}
-
-// given is nil for what is empty.
-func given(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // tokenOf finds the lease token that is a text, or else the only one that begins with it.

@@ -190,7 +190,7 @@ func (a *Action) patch(ctx context.Context, target app, want bounds) error {
 
 // send sends a request about an app. Any status but those expected is an error.
 func (a *Action) send(ctx context.Context, method string, target app, body any, expected ...int) (*http.Response, error) {
-	request, err := runtime.NewRequest(ctx, method, a.client.Endpoint()+target.path()+"?api-version="+apiVersion)
+	request, err := runtime.NewRequest(ctx, method, a.client.Endpoint()+target.id+"?api-version="+apiVersion)
 	if err == nil && body != nil {
 		err = runtime.MarshalAsJSON(request, body)
 	}

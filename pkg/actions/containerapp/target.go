@@ -2,29 +2,22 @@ package containerapp
 
 import (
 	"fmt"
-	"net/url"
 	"regexp"
 
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
 // app names a Container App.
-type app struct{ subscription, resourceGroup, name string }
+type app struct{ id, resourceGroup, name string }
 
 func (a app) String() string {
 	return fmt.Sprintf("container app %s in resource group %s", a.name, a.resourceGroup)
 }
 
-// path returns the app's resource id.
-func (a app) path() string {
-	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.App/containerApps/%s",
-		a.subscription, url.PathEscape(a.resourceGroup), a.name)
-}
-
 // resourceID has the names that Azure allows
 // (https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules), so that none can
 // change the path of a request.
-var resourceID = regexp.MustCompile(`(?i)^/subscriptions/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})` +
+var resourceID = regexp.MustCompile(`(?i)^/subscriptions/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 	`/resourceGroups/([\pL\pN._()-]{0,89}[\pL\pN_()-])` +
 	`/providers/Microsoft\.App/containerApps/([a-z][a-z0-9-]{0,30}[a-z0-9])$`)
 
@@ -44,5 +37,5 @@ func targetOf(labels map[string]string) (app, error) {
 	if parts == nil {
 		return app{}, fmt.Errorf("%s %q; allowed is /subscriptions/GUID/resourceGroups/GROUP/providers/Microsoft.App/containerApps/NAME: %w", from, id, events.ErrDeadLetter)
 	}
-	return app{parts[1], parts[2], parts[3]}, nil
+	return app{id, parts[1], parts[2]}, nil
 }

@@ -62,8 +62,9 @@ type taken struct {
 	at time.Time
 }
 
-// learns is how long a host may work on a lease that another one took: until its next renewal fails.
-const learns = 25 * time.Second
+// learns is how long a host may work on a lease that another one took: until its next renewal fails, or until the
+// lease expires (60 s) if answers are lost on the way. A handler takes less than a second.
+const learns = 61 * time.Second
 
 // sharedSource is a source of chance for the world and its hosts at once.
 type sharedSource struct {
