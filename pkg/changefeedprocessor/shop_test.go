@@ -46,7 +46,7 @@ func newShop(t *testing.T, partitions int) *shop {
 	s := openShop(t, partitions, testworld.Options{})
 	s.timing = func(o *changefeedprocessor.Options) {
 		o.AcquireInterval, o.RenewInterval, o.ExpirationInterval = 30*time.Millisecond, 50*time.Millisecond, time.Minute
-		o.PollInterval, o.RetryDelay, o.Drain = 10*time.Millisecond, 10*time.Millisecond, 5*time.Second
+		o.PollInterval, o.RetryDelay, o.Drain = 10*time.Millisecond, 10*time.Millisecond, testworld.Busy
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 )
 
@@ -27,7 +28,7 @@ func openContainer(endpoint, id string) (*azcosmos.ContainerClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := azcosmos.NewClientWithKey(endpoint, key, nil)
+	client, err := azcosmos.NewClientWithKey(endpoint, key, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: bounded.NewClient()}})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cosmosfake_test
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
@@ -22,7 +24,7 @@ func sdk(t *testing.T, s *cosmosfake.Server, transport policy.Transporter) *azco
 	t.Helper()
 	credential, err := azcosmos.NewKeyCredential(cosmosfake.WellKnownKey)
 	testworld.Must(t, err)
-	options := &azcosmos.ClientOptions{ClientOptions: policy.ClientOptions{Transport: transport}}
+	options := &azcosmos.ClientOptions{ClientOptions: policy.ClientOptions{Transport: cmp.Or[policy.Transporter](transport, bounded.NewClient())}}
 	c, err := azcosmos.NewClientWithKey(s.Endpoint(), credential, options)
 	testworld.Must(t, err)
 	return c

@@ -8,13 +8,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
 )
 
 // SDK returns a client of the account from its connection string, as an application has it.
 func SDK(t testing.TB, connection string) *azcosmos.Client {
 	t.Helper()
-	return newSDK(t, connection, nil)
+	return newSDK(t, connection, bounded.NewClient())
 }
 
 func newSDK(t testing.TB, connection string, transport policy.Transporter) *azcosmos.Client {

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/leasefake"
@@ -132,7 +133,7 @@ func At(lsn int64) leasefake.Fields {
 // SDK is a connection to the account as an application has it.
 func (w *World) SDK() *azcosmos.Client {
 	w.t.Helper()
-	return newSDK(w.t, w.Account.ConnectionString(), &http.Client{Transport: w.Transport})
+	return newSDK(w.t, w.Account.ConnectionString(), &http.Client{Transport: bounded.Bodies(w.Transport)})
 }
 
 // Client is feedscale's own connection to the account.
