@@ -132,7 +132,7 @@ func TestAStateThatIsAwayForAWhileFailsTicksAndIsSaidAndTheNextTickPollsOn(t *te
 	settings := w.settings()
 	tables := newFront(t)
 	settings["AzureWebJobsStorage"] = tables.connection
-	settings["FEEDSCALE_TICK_TIMEOUT"] = "3s"
+	settings["FEEDSCALE_TICK_TIMEOUT"] = "20s" // a row has a sixth of it
 	h := w.host(settings)
 	tick(t, h)
 	tables.control(func(*http.Request) { panic(http.ErrAbortHandler) })
