@@ -476,7 +476,7 @@ func (w *chaos) settle() {
 		w.tell("%s: exactly %d changes", p.name, p.lag)
 	}
 	// to recover: an account that failed is asked again after at most 5 s, a queue at the next tick
-	const longest, ticks = time.Minute + testworld.Busy, 60 // both, since a tick takes seconds where the cores are busy
+	const longest, ticks = time.Minute + testworld.Busy, 60 // both have to pass: where the cores are busy, a tick takes seconds
 	began := time.Now()
 	rounds := 0
 	for {

@@ -109,8 +109,8 @@ func (m ManagerErrors) describer() describer {
 	return describer{host: m.Account, setting: m.Setting, identity: true, scope: m.ResourceID}
 }
 
-// Failed describes the error of a request: a refusal if Azure Resource Manager answered. It quotes what
-// the account answered. The error of a change that failed has the status 200, and a code in place of its status
+// Failed describes the error of a request: a refusal if Azure Resource Manager answered, with the account's own
+// message. If a change fails later, the status of its error is 200, and a code says what went wrong
 // (https://github.com/pulumi/pulumi-azure-native/issues/4189).
 func (m ManagerErrors) Failed(about Subject, err error) error {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)

@@ -12,7 +12,7 @@ import (
 // loseLeases deletes the leases of some partitions of a service, as the SDKs sometimes do, and
 // returns those that it deleted. On an error they can be restored as well.
 func (w *World) loseLeases(processor leasefake.Processor, partitions ...string) (lost []map[string]any, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // this process answers, late where the cores are busy
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // the account is in this process, and slow where the cores are busy
 	defer cancel()
 	at := strings.Index(w.account.Endpoint(), "//")
 	processor.Database = database

@@ -70,7 +70,8 @@ func (s *section) reach(e serviceEndpoint) {
 	s.try("tls", func(context.Context) finding {
 		switch {
 		case tlsError != nil:
-			return bad("correct the host and port in setting "+e.setting+", renew the certificate, or set SSL_CERT_FILE to a PEM file that holds that of its authority", "%v", reasonOf(tlsError))
+			return bad("correct the host and port in setting "+e.setting+", renew the certificate, or set SSL_CERT_FILE to a PEM file that holds that of its authority",
+				"%v", reasonOf(tlsError))
 		case shown == nil:
 			return notTried("plain text, as stand-ins speak it: there is no certificate")
 		}

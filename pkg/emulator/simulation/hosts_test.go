@@ -62,8 +62,8 @@ type taken struct {
 	at time.Time
 }
 
-// learns is how long a host may work on a lease that another one took: until its next renewal fails, or until the
-// lease expires (60 s) if answers are lost on the way. A handler takes less than a second.
+// learns is how long a host may work on a lease that another one took. Its next renewal fails; if answers are lost,
+// it stops when the lease expires, after 60 s. A handler takes less than a second.
 const learns = 61 * time.Second
 
 // sharedSource is a source of chance for the world and its hosts at once.
