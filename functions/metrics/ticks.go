@@ -55,12 +55,12 @@ func newTicks(registry prometheus.Registerer, processors []overview.Subject) tic
 		signals:        gauge("feedscale_signal_queue_messages", "Messages that this process last made a signal queue hold, one for each replica.", "queue"),
 		signalFailures: counter("feedscale_signal_queue_failures_total", "Attempts of this process to have a signal queue hold what was decided that failed.", "queue"),
 		unpublished:    gauge("feedscale_events_unpublished", "Scale events that the last tick of this process left in the outbox."),
-		polls:          &polls{of: make(map[string]polled, len(processors))},
+		polls:          &polls{of: make(map[string]pollCounts, len(processors))},
 	}
 	t.total.WithLabelValues(resultOK)
 	t.total.WithLabelValues(resultFailed)
 	for _, p := range processors {
-		t.polls.of[p.Name] = polled{}
+		t.polls.of[p.Name] = pollCounts{}
 	}
 	return t
 }
@@ -98,11 +98,11 @@ func (h *Handler) ObserveSignals(queue string, messages int, err error) {
 // library's takes many times the memory.
 type polls struct {
 	mu sync.Mutex
-	of map[string]polled
+	of map[string]pollCounts
 }
 
-// polled are the counts of one processor, those of its polls by result, and of its decisions by direction.
-type polled struct {
+// pollCounts are the counts of one processor, those of its polls by result, and of its decisions by direction.
+type pollCounts struct {
 	polls, decisions [3]float64
 	requests, charge float64
 }

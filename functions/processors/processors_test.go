@@ -88,7 +88,7 @@ func TestWhatIsNotKnownIsRefusedSoThatAScalerFallsBack(t *testing.T) {
 	f := newFunction(t, "orders", "broken", "never")
 	f.commit(t, lagging("orders"))
 	f.commit(t, state.State{Processor: "broken", Lag: changefeed.ProcessorLag{Time: noon, Error: "the leases cannot be read"}})
-	if w := f.ask(t, http.MethodGet, "/api/processors/orders"); w.Code != http.StatusOK || testworld.Decode[report.Stored](t, w.Body.Bytes()).Sequence != 3 {
+	if w := f.ask(t, http.MethodGet, "/api/processors/orders"); w.Code != http.StatusOK || testworld.Decode[report.StoredProcessor](t, w.Body.Bytes()).Sequence != 3 {
 		t.Errorf("what is known: %d %s", w.Code, w.Body)
 	}
 	wantProblem(t, f.ask(t, http.MethodGet, "/api/processors/never"), http.StatusServiceUnavailable, "no decision on processor never holds: it was never polled")
@@ -126,7 +126,7 @@ func TestWhileItIsPausedTheLastDecisionBeforeThatIsTold(t *testing.T) {
 				wantProblem(t, w, http.StatusServiceUnavailable, c.says)
 				return
 			}
-			got := testworld.Decode[report.Stored](t, w.Body.Bytes())
+			got := testworld.Decode[report.StoredProcessor](t, w.Body.Bytes())
 			var why string
 			for _, r := range got.Reasons {
 				why += r.Why + "; "
@@ -146,7 +146,7 @@ func TestTheListHasEveryProcessorInItsOrderHoweverOld(t *testing.T) {
 	w := f.ask(t, http.MethodGet, "/api/processors")
 	list := testworld.Decode[struct {
 		Time       time.Time
-		Processors []report.Stored
+		Processors []report.StoredProcessor
 	}](t, w.Body.Bytes())
 	if w.Code != http.StatusOK || !list.Time.Equal(noon.Add(time.Hour)) || len(list.Processors) != 2 || list.Processors[0].Name != "never" ||
 		list.Processors[0].PolledAt != nil || list.Processors[1].Name != "orders" || *list.Processors[1].Lag != 7 {
@@ -196,7 +196,7 @@ func TestOneStateThatCannotBeReadIsRefusedAndInTheListAnEntryWithItsError(t *tes
 
 type list struct {
 	Time       time.Time
-	Processors []report.Stored
+	Processors []report.StoredProcessor
 	Groups     []report.StoredGroup
 }
 

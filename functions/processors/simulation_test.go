@@ -27,7 +27,7 @@ func newSimulating(t *testing.T, polls, partitions int) function {
 		if name != "orders" {
 			return nil
 		}
-		return []simulate.Scaler{simulate.Fixed(2), simulate.KEDA()}
+		return []simulate.Scaler{simulate.FixedCount(2), simulate.KEDA()}
 	}
 	f.mux = http.NewServeMux()
 	f.handler.Log = slog.New(slog.NewTextHandler(io.Discard, nil))

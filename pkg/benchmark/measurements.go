@@ -146,8 +146,8 @@ func countRequests(s *standIn, what string, reads int, processors []estimator.Pr
 	return nil
 }
 
-// polled is the cost of a poll of the handler.
-type polled struct {
+// pollCost is the cost of a poll of the handler.
+type pollCost struct {
 	partitions int
 	charge     float64 // RU
 	resident   float64 // MiB, at its peak
@@ -155,10 +155,10 @@ type polled struct {
 }
 
 // poll makes the handler poll all processors of the accounts once.
-func poll(handler string, accounts ...*standIn) (polled, error) {
+func poll(handler string, accounts ...*standIn) (pollCost, error) {
 	folder, err := os.MkdirTemp("", "feedscale-bench")
 	if err != nil {
-		return polled{}, err
+		return pollCost{}, err
 	}
 	defer os.RemoveAll(folder)
 	c := exec.Command(handler, "poll", "--output", "json")
@@ -171,14 +171,14 @@ func poll(handler string, accounts ...*standIn) (polled, error) {
 	c.Stdout, c.Stderr = &stdout, &stderr
 	start := time.Now()
 	if err := c.Start(); err != nil {
-		return polled{}, err
+		return pollCost{}, err
 	}
 	resident := make(chan float64)
 	go func() { resident <- peakOf(c.Process.Pid) }()
 	if err := c.Wait(); err != nil {
-		return polled{}, fmt.Errorf("polling: %w: %s", err, stderr.String())
+		return pollCost{}, fmt.Errorf("polling: %w: %s", err, stderr.String())
 	}
-	p := polled{wall: time.Since(start), resident: <-resident}
+	p := pollCost{wall: time.Since(start), resident: <-resident}
 	var result struct {
 		Processors []struct {
 			PartitionCount int
@@ -186,7 +186,7 @@ func poll(handler string, accounts ...*standIn) (polled, error) {
 		}
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &result); err != nil {
-		return polled{}, err
+		return pollCost{}, err
 	}
 	for _, processor := range result.Processors {
 		p.partitions += processor.PartitionCount

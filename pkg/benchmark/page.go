@@ -55,7 +55,7 @@ func page(handler string) error {
 }
 
 // get requests a path of the handler and returns the ETag of the answer.
-func (h *served) get(path, tag string, status int) (string, error) {
+func (h *handlerProcess) get(path, tag string, status int) (string, error) {
 	request, err := http.NewRequest(http.MethodGet, h.url+path, nil)
 	if err != nil {
 		return "", err
@@ -76,7 +76,7 @@ func (h *served) get(path, tag string, status int) (string, error) {
 }
 
 // fromHere returns the resident memory and resets the peak (proc(5), clear_refs).
-func (h *served) fromHere() (float64, error) {
+func (h *handlerProcess) fromHere() (float64, error) {
 	err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", h.command.Process.Pid), []byte("5"), 0)
 	return h.status("VmRSS"), err
 }

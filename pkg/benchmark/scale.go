@@ -74,8 +74,8 @@ func scaleRow(handler string, processors, leases int, wanted float64) error {
 	return nil
 }
 
-// served is a handler process, started as a Functions host does.
-type served struct {
+// handlerProcess is a handler process, started as a Functions host does.
+type handlerProcess struct {
 	command *exec.Cmd
 	folder  string
 	url     string
@@ -84,7 +84,7 @@ type served struct {
 
 // startHandler starts a handler whose next slot is hours away, so that no tick is cut short and no
 // reading expires on a slow machine.
-func startHandler(handler string, s *standIn) (*served, error) {
+func startHandler(handler string, s *standIn) (*handlerProcess, error) {
 	folder, err := os.MkdirTemp("", "feedscale-bench")
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func startHandler(handler string, s *standIn) (*served, error) {
 	}
 	address := free.Addr().(*net.TCPAddr)
 	free.Close()
-	h := &served{command: exec.Command(handler, "serve"), folder: folder, url: fmt.Sprint("http://", address)}
+	h := &handlerProcess{command: exec.Command(handler, "serve"), folder: folder, url: fmt.Sprint("http://", address)}
 	h.command.Dir = folder
 	h.command.Env = append(os.Environ(), settingOf(0)+"="+s.connection, "FEEDSCALE_EVENT_HEARTBEAT=0", "FEEDSCALE_TICK_TIMEOUT=9m",
 		"FEEDSCALE_TIMER_SCHEDULE=0 0 0 1 1 *", fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", address.Port))
@@ -119,14 +119,14 @@ func startHandler(handler string, s *standIn) (*served, error) {
 	}
 }
 
-func (h *served) stop() {
+func (h *handlerProcess) stop() {
 	_ = h.command.Process.Kill()
 	_ = h.command.Wait()
 	os.RemoveAll(h.folder)
 }
 
 // tick is one invocation of the timer function.
-func (h *served) tick() error {
+func (h *handlerProcess) tick() error {
 	response, err := http.Post(h.url+"/poll", "application/json", strings.NewReader("{}"))
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (h *served) tick() error {
 }
 
 // status returns a memory figure of the process in MiB.
-func (h *served) status(name string) float64 {
+func (h *handlerProcess) status(name string) float64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.command.Process.Pid))
 	_, line, _ := strings.Cut(string(text), name+":")
 	var kilobytes float64
@@ -148,7 +148,7 @@ func (h *served) status(name string) float64 {
 }
 
 // cpu returns the CPU seconds of the process so far, user and system.
-func (h *served) cpu() float64 {
+func (h *handlerProcess) cpu() float64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.command.Process.Pid))
 	_, behindName, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(behindName)
@@ -170,7 +170,7 @@ type costs struct {
 }
 
 // costs returns the metrics of a tick that began at a time.
-func (h *served) costs(began time.Time) (c costs, err error) {
+func (h *handlerProcess) costs(began time.Time) (c costs, err error) {
 	response, err := http.Get(h.url + "/api/metrics")
 	if err != nil {
 		return c, err

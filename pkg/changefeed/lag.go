@@ -67,13 +67,13 @@ type Partition struct {
 	ReadCharge float64 `json:"readCharge,omitempty"` // request units of the page that was read; 0 if none was
 	Unchanged  bool    `json:"unchanged,omitempty"`  // neither the position nor the newest LSN moved since the poll before
 
-	Measured time.Time `json:"measured,omitzero"` // when a reading was made that is carried over from an earlier tick; zero = in this tick
-	Stall    *Stall    `json:"stall,omitempty"`   // of a stalled partition; else nil
-	Rewound  *Rewound  `json:"rewound,omitempty"` // the position went backwards within the last hour; else nil
-	Ahead    *Ahead    `json:"ahead,omitempty"`   // the position is beyond all that the feed has; else nil
-	Reading  Status    `json:"reading,omitempty"` // status of the reading alone, if it wakes the processor and a worse one hides it; else ""
-	Stuck    bool      `json:"stuck,omitempty"`   // an earlier poll reported it as stalled, and its position has not moved since
-	Earlier  *Earlier  `json:"earlier,omitempty"` // of a partition that is unknown now; else nil
+	Measured time.Time           `json:"measured,omitzero"` // when a reading was made that is carried over from an earlier tick; zero = in this tick
+	Stall    *Stall              `json:"stall,omitempty"`   // of a stalled partition; else nil
+	Rewound  *Rewind             `json:"rewound,omitempty"` // the position went backwards within the last hour; else nil
+	Ahead    *AheadPosition      `json:"ahead,omitempty"`   // the position is beyond all that the feed has; else nil
+	Reading  Status              `json:"reading,omitempty"` // status of the reading alone, if it wakes the processor and a worse one hides it; else ""
+	Stuck    bool                `json:"stuck,omitempty"`   // an earlier poll reported it as stalled, and its position has not moved since
+	Earlier  *EarlierMeasurement `json:"earlier,omitempty"` // of a partition that is unknown now; else nil
 
 	Part      bool `json:"part,omitempty"`      // the lease covers a part of a range, and is measured against the LSN of all of it
 	Inherited bool `json:"inherited,omitempty"` // the position is from before a split or merge, so that other leases may count the same changes
@@ -85,8 +85,8 @@ type Partition struct {
 	Position      string    `json:"position,omitempty"`      // the lease's continuation, opaque; compared to see whether the checkpoint moved
 }
 
-// Earlier is what earlier polls know of a partition that the last one could not measure.
-type Earlier struct {
+// EarlierMeasurement is what earlier polls know of a partition that the last one could not measure.
+type EarlierMeasurement struct {
 	Lag   *int64    `json:"lag,omitempty"` // pending transactions, if the last reading is recent enough to count; else nil
 	Since time.Time `json:"since"`         // first of the polls in a row that could not measure it
 }
@@ -352,15 +352,15 @@ type Stall struct {
 	Owners []string  `json:"owners"` // the owners seen since then, at most the latest 5, in the order in which they were last seen
 }
 
-// Rewound is a position that went backwards: a lease was restored, reset or deleted.
-type Rewound struct {
+// Rewind is a position that went backwards: a lease was restored, reset or deleted.
+type Rewind struct {
 	From int64     `json:"from"` // LSN of the checkpoint before
 	To   int64     `json:"to"`   // LSN of the checkpoint after; 0 if the lease has none any more
 	Time time.Time `json:"time"` // of the poll that found it
 }
 
-// Ahead is a position that the feed has not reached: the lease comes from elsewhere.
-type Ahead struct {
+// AheadPosition is a position that the feed has not reached: the lease comes from elsewhere.
+type AheadPosition struct {
 	Position int64 `json:"position"` // LSN of the checkpoint
 	Feed     int64 `json:"feed"`     // newest LSN of the partition key range
 }

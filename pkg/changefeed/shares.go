@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Planned is a lease, and what has to be read to measure it.
-type Planned struct {
+// LeasePlan is a lease, and what has to be read to measure it.
+type LeasePlan struct {
 	LeaseDocument
 	Shares    []Share // to be read, from the lease's own position; none for a leftover
 	Splitting bool    // the range of the lease is gone: the greatest of the shares counts
@@ -22,10 +22,10 @@ type Planned struct {
 var ErrMoved = errors.New("is being split or merged and cannot be read: try again in a minute")
 
 // Plan says what has to be read to measure leases, by the partition key ranges as they are now.
-func Plan(leases []LeaseDocument, ranges Ranges) []*Planned {
-	planned := make([]*Planned, len(leases))
+func Plan(leases []LeaseDocument, ranges Ranges) []*LeasePlan {
+	planned := make([]*LeasePlan, len(leases))
 	for i, d := range leases {
-		planned[i] = &Planned{LeaseDocument: d}
+		planned[i] = &LeasePlan{LeaseDocument: d}
 	}
 	Locate(planned, ranges, true)
 	return planned
@@ -34,7 +34,7 @@ func Plan(leases []LeaseDocument, ranges Ranges) []*Planned {
 // Locate finds the shares of leases. Keys for which a newer lease exists are counted with that lease. A PK-range
 // lease is read where it says unless the ranges are those of now; the .NET SDK routes alike
 // (RequestInvokerHandler.cs).
-func Locate(planned []*Planned, ranges Ranges, now bool) {
+func Locate(planned []*LeasePlan, ranges Ranges, now bool) {
 	markLeftovers(planned, ranges)
 	for _, p := range planned {
 		switch {
@@ -49,7 +49,7 @@ func Locate(planned []*Planned, ranges Ranges, now bool) {
 
 // markLeftovers finds the leases that a newer one covers exactly: one of the two is by range id and one by
 // bounds. A processor has such pairs while it goes over from PK-range to EPK leases.
-func markLeftovers(planned []*Planned, ranges Ranges) {
+func markLeftovers(planned []*LeasePlan, ranges Ranges) {
 	for _, epk := range planned {
 		if epk.Range == nil || epk.Err != nil {
 			continue
@@ -72,7 +72,7 @@ func markLeftovers(planned []*Planned, ranges Ranges) {
 
 // locate finds the shares of a lease. If its range is gone, the lease is splitting, and shares whose keys others
 // of all count are left out. It is a leftover if none remains.
-func (p *Planned) locate(all []*Planned, ranges Ranges) {
+func (p *LeasePlan) locate(all []*LeasePlan, ranges Ranges) {
 	var exists bool
 	p.Shares, exists = ranges.Shares(&p.Lease)
 	switch {
@@ -112,8 +112,8 @@ func (l Lease) keys(ranges Ranges) (keys Range, exists bool) {
 }
 
 // Settle completes a plan whose shares were read, by the table of docs/lag.md (What each answer counts):
-// Planned.Reading then tells what each lease counts.
-func Settle(planned []*Planned) {
+// LeasePlan.Reading then tells what each lease counts.
+func Settle(planned []*LeasePlan) {
 	parts := map[string][]*Reading{} // with something pending, by the range that they are of
 	for _, p := range planned {
 		p.Err = cmp.Or(p.Err, errors.Join(p.Errs...))
@@ -131,7 +131,7 @@ func Settle(planned []*Planned) {
 // Reading returns what a lease counts that has a position; nil if that is unknown. The ranges that replaced
 // its range begin with the LSNs of that, so that a sum would count the same twice. The greatest counts, and
 // at least 1, since only a running processor can replace the lease; 1 if one of them is gone in turn.
-func (p *Planned) Reading() *Reading {
+func (p *LeasePlan) Reading() *Reading {
 	switch {
 	case p.Splitting:
 		greatest := Reading{Lag: 1, Approximate: true}

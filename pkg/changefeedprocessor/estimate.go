@@ -36,7 +36,7 @@ var ErrUncheckpointed = errors.New("the lease has no checkpoint, and its process
 //
 // One request is made for each lease, besides those for the leases and the partition key ranges.
 func (p *Processor) Estimate(ctx context.Context) ([]LeaseState, error) {
-	var planned []*changefeed.Planned
+	var planned []*changefeed.LeasePlan
 	h, err := p.open(ctx)
 	if err == nil {
 		planned, err = h.measure(ctx)
@@ -61,7 +61,7 @@ func (p *Processor) Estimate(ctx context.Context) ([]LeaseState, error) {
 }
 
 // measure reads the leases and what is pending for each.
-func (h *host) measure(ctx context.Context) ([]*changefeed.Planned, error) {
+func (h *host) measure(ctx context.Context) ([]*changefeed.LeasePlan, error) {
 	prefix := h.leases.Prefix + ".."
 	texts, err := h.leases.list(ctx, prefix)
 	if err != nil {

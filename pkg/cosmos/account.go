@@ -53,7 +53,7 @@ type Account struct {
 	Budget *budget.Budget // of the pages of its feeds; those that it leaves out return ErrBudget
 
 	describer
-	identity *scoped // nil if a key signs
+	identity *scopedCredential // nil if a key signs
 	health   *health
 	router   *router
 	wire     *wire
@@ -74,11 +74,11 @@ func NewAccount(o Options) (*Account, error) {
 	}
 	o.Endpoint = strings.TrimSuffix(o.Endpoint, "/")
 	signs := &authorization{headers: headersOf(o)}
-	policies := []policy.Policy{whole{signs}}
+	policies := []policy.Policy{answerPolicy{signs}}
 	a := &Account{base: o.Endpoint, wire: &wire{next: o.Transport}}
 	a.describer = describer{host: u.Hostname(), setting: o.Setting, identity: o.Key == "", budget: o.Budget}
 	if o.Key == "" {
-		a.identity = &scoped{o.Credential, []string{OwnScope(u), DefaultScope}}
+		a.identity = &scopedCredential{o.Credential, []string{OwnScope(u), DefaultScope}}
 		if o.Scope != "" {
 			a.identity.scopes = []string{o.Scope}
 		}
@@ -92,7 +92,7 @@ func NewAccount(o Options) (*Account, error) {
 	a.health = &health{breakers: make(map[Container]*breaker)}
 	a.router = newRouter(&slots{next: a.wire, size: max(1, o.Concurrency), mu: &a.health.mu}, signs, o.Endpoint, o.Region)
 	a.Budget = budget.New(o.Budget)
-	a.health.next = paced{a.router, a.Budget}
+	a.health.next = pacer{a.router, a.Budget}
 	options := azcore.ClientOptions{
 		Telemetry: policy.TelemetryOptions{Disabled: true}, // the headers say who asks
 		Retry:     policy.RetryOptions{MaxRetries: -1}, PerRetryPolicies: append([]policy.Policy{ownAccount{}}, policies...), Transport: a.health,
@@ -185,7 +185,7 @@ func (ownAccount) Do(request *policy.Request) (*http.Response, error) {
 func (a *Account) get(ctx context.Context, c *call, path string, headers http.Header) (*http.Response, error) {
 	r, err := runtime.NewRequest(c.in(ctx), http.MethodGet, a.base+path)
 	if err != nil {
-		return nil, lost{err}
+		return nil, lostAnswer{err}
 	}
 	r.Raw().Header = headers
 	return a.pipeline.Do(r)

@@ -27,15 +27,15 @@ const (
 )
 
 // The transport of an account is a chain of round trippers with one rule each. A request passes them in this
-// order: health, paced, router, slots, wire. Only what comes after slots is in flight.
+// order: health, pacer, router, slots, wire. Only what comes after slots is in flight.
 
-// paced has the pages of the feed wait for the RU budget. Lookups wait for nothing, and delay those.
-type paced struct {
+// pacer has the pages of the feed wait for the RU budget. Lookups wait for nothing, and delay those.
+type pacer struct {
 	next   policy.Transporter
 	budget *budget.Budget
 }
 
-func (p paced) Do(r *http.Request) (response *http.Response, err error) {
+func (p pacer) Do(r *http.Request) (response *http.Response, err error) {
 	c, reserved := callOf(r.Context()), 0.0
 	if c.feed {
 		var waited time.Duration

@@ -16,11 +16,11 @@ import (
 	"github.com/feedscale/feedscale/pkg/refusal"
 )
 
-// lost is the error of a request that got no answer. It unwraps to nothing: azcosmos tries again after the
+// lostAnswer is the error of a request that got no answer. It unwraps to nothing: azcosmos tries again after the
 // errors of net, tls and io that it finds.
-type lost struct{ cause error }
+type lostAnswer struct{ cause error }
 
-func (e lost) Error() string { return e.cause.Error() }
+func (e lostAnswer) Error() string { return e.cause.Error() }
 
 // tokenError says that an identity gave no token.
 type tokenError struct{ error }
@@ -42,7 +42,7 @@ func (a describer) failed(c *call, err error) error {
 	if err == nil {
 		return nil
 	}
-	if gone, ok := errors.AsType[lost](err); ok {
+	if gone, ok := errors.AsType[lostAnswer](err); ok {
 		err = gone.cause
 	}
 	if refused, ok := errors.AsType[answerError](err); ok {

@@ -26,28 +26,28 @@ import (
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
-// whole lets through what the service would answer, and nothing else: azcosmos takes `{}`, an empty body
+// answerPolicy lets through what the service would answer, and nothing else: azcosmos takes `{}`, an empty body
 // and a page that was cut short for "none". Every other answer is an error of a type of its own, since
 // azcosmos would ask again after some of the statuses. It does not read the pages of a feed, which
 // changefeed.ReadPage checks as they come.
 //
 // It also signs the request, and keeps the body for each try.
-type whole struct{ signs *authorization }
+type answerPolicy struct{ signs *authorization }
 
-func (w whole) Do(request *policy.Request) (*http.Response, error) {
+func (w answerPolicy) Do(request *policy.Request) (*http.Response, error) {
 	r := request.Raw()
 	c := callOf(r.Context())
 	w.signs.sign(r)
 	if r.Body != nil {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return nil, lost{err}
+			return nil, lostAnswer{err}
 		}
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
 	response, err := request.Next()
 	if err != nil {
-		return nil, lost{err}
+		return nil, lostAnswer{err}
 	}
 	switch status := response.StatusCode; {
 	case status == http.StatusNotModified && r.Header["A-Im"] != nil,
@@ -182,19 +182,19 @@ func OwnScope(endpoint *url.URL) string {
 // (https://learn.microsoft.com/entra/identity-platform/reference-error-codes).
 const unknownResource = "AADSTS500011"
 
-// scoped asks an identity for a token with the first of its scopes that the tenant knows.
-type scoped struct {
+// scopedCredential asks an identity for a token with the first of its scopes that the tenant knows.
+type scopedCredential struct {
 	azcore.TokenCredential
 	scopes []string
 }
 
 // WithScope returns a credential whose tokens are for a scope, whichever it is asked for.
 func WithScope(c azcore.TokenCredential, scope string) azcore.TokenCredential {
-	return &scoped{c, []string{scope}}
+	return &scopedCredential{c, []string{scope}}
 }
 
 // GetToken ignores the scopes that it is asked for: they are always the same. Its error is a tokenError.
-func (s *scoped) GetToken(ctx context.Context, o policy.TokenRequestOptions) (token azcore.AccessToken, err error) {
+func (s *scopedCredential) GetToken(ctx context.Context, o policy.TokenRequestOptions) (token azcore.AccessToken, err error) {
 	for _, scope := range s.scopes {
 		o.Scopes = []string{scope}
 		token, failed := s.TokenCredential.GetToken(ctx, o)

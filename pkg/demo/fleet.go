@@ -122,7 +122,7 @@ func (f *fleet) work(ctx context.Context, r *replica, throughput *rate.Limiter) 
 					f.processed.Add(int64(o.Items))
 				}
 			},
-			Log: slog.New(alive{f.log.Handler(), life}),
+			Log: slog.New(hostLog{f.log.Handler(), life}),
 		})
 	if err != nil {
 		return err
@@ -144,13 +144,13 @@ func (f *fleet) work(ctx context.Context, r *replica, throughput *rate.Limiter) 
 	return nil // leases that it did not release expire, as after a kill
 }
 
-// alive is the log of a host. It is silent after the host was killed.
-type alive struct {
+// hostLog is the log of a host. It is silent after the host was killed.
+type hostLog struct {
 	slog.Handler
 	life context.Context
 }
 
-func (a alive) Enabled(ctx context.Context, level slog.Level) bool {
+func (a hostLog) Enabled(ctx context.Context, level slog.Level) bool {
 	return a.life.Err() == nil && a.Handler.Enabled(ctx, level)
 }
 

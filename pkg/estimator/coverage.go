@@ -10,7 +10,7 @@ import (
 
 // readRanges reads the partition key ranges of the container that a processor monitors, if the last
 // read is not fresh. It returns the error of the last read.
-func (t *tick) readRanges(ctx context.Context, m *measured, fresh func(tried time.Time, _ error) bool) error {
+func (t *tick) readRanges(ctx context.Context, m *measurement, fresh func(tried time.Time, _ error) bool) error {
 	_, err := m.ranges.get(t.now, fresh, func() (changefeed.Ranges, error) {
 		ctx, cancel := withShare(ctx, preparationShare)
 		defer cancel()
@@ -23,7 +23,7 @@ func (t *tick) readRanges(ctx context.Context, m *measured, fresh func(tried tim
 
 // cover looks for keys that no lease covers (docs/lag.md, Keys that no lease covers). The ranges
 // are read every five minutes, and when leases have changed. If a read fails, what is known stays.
-func (t *tick) cover(ctx context.Context, unit []*measured) {
+func (t *tick) cover(ctx context.Context, unit []*measurement) {
 	for _, m := range unit {
 		m.coverage = m.lastLag.Coverage
 		if m.err != nil || len(m.leases) == 0 {
@@ -53,7 +53,7 @@ func (t *tick) cover(ctx context.Context, unit []*measured) {
 }
 
 // sameLeases reports whether the leases are those of the last tick.
-func (m *measured) sameLeases() bool {
+func (m *measurement) sameLeases() bool {
 	other := func(l measuredLease) bool {
 		return m.last[l.Token] == nil && !slices.Contains(m.lastLag.Leftover, l.Token)
 	}

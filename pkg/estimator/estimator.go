@@ -89,9 +89,9 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 		reads: make(map[source]map[changefeed.Position]*page), users: make(map[source]int),
 	}
 	defer close(t.idle)
-	pipelines := make(map[source][]*measured)
+	pipelines := make(map[source][]*measurement)
 	for i, p := range processors {
-		m := &measured{index: i, processor: p, now: e.now}
+		m := &measurement{index: i, processor: p, now: e.now}
 		pipelines[m.leaseSource()] = append(pipelines[m.leaseSource()], m)
 		t.users[m.source()]++
 	}
@@ -100,18 +100,18 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 		running.Go(func() {
 			t.identify(ctx, group)
 			t.queryLeases(ctx, group)
-			accounts := make(map[*cosmos.Account][][]*measured)
+			accounts := make(map[*cosmos.Account][][]*measurement)
 			for s, unit := range bySource(group) {
 				accounts[s.account] = append(accounts[s.account], unit)
 			}
 			for _, units := range accounts {
 				running.Go(func() {
-					t.each(units, func(unit []*measured) {
+					t.each(units, func(unit []*measurement) {
 						t.measure(ctx, unit)
 						t.release(unit[0].source(), len(unit))
 						for _, m := range unit {
 							done(m.index, m.lag())
-							*m = measured{} // and its leases with it
+							*m = measurement{} // and its leases with it
 						}
 					})
 				})
@@ -122,8 +122,8 @@ func (e *Estimator) Estimate(ctx context.Context, budgetUntil time.Time, process
 }
 
 // bySource groups processors by the container that they monitor.
-func bySource(processors []*measured) map[source][]*measured {
-	groups := make(map[source][]*measured)
+func bySource(processors []*measurement) map[source][]*measurement {
+	groups := make(map[source][]*measurement)
 	for _, m := range processors {
 		groups[m.source()] = append(groups[m.source()], m)
 	}
@@ -136,14 +136,14 @@ const aWhile = time.Second
 // each calls do for the processors of each container of an account, and returns when all are done. So many
 // are at work at once that their leases make twice the requests that may be in flight. Containers that fail
 // come last. One that takes a while gives its place to another, since it may never answer.
-func (t *tick) each(units [][]*measured, do func(unit []*measured)) {
-	failing := func(unit []*measured) int {
+func (t *tick) each(units [][]*measurement, do func(unit []*measurement)) {
+	failing := func(unit []*measurement) int {
 		if unit[0].processor.Account.Failing(unit[0].processor.Container) {
 			return 1
 		}
 		return 0
 	}
-	slices.SortStableFunc(units, func(a, b []*measured) int { return failing(a) - failing(b) })
+	slices.SortStableFunc(units, func(a, b []*measurement) int { return failing(a) - failing(b) })
 	places := semaphore.NewWeighted(2 * int64(t.concurrency))
 	var running sync.WaitGroup
 	for _, unit := range units {
@@ -173,7 +173,7 @@ func (e *Estimator) EstimateAll(ctx context.Context, processors []Processor) []c
 }
 
 // measure reads the feeds of processors that monitor one container.
-func (t *tick) measure(ctx context.Context, unit []*measured) {
+func (t *tick) measure(ctx context.Context, unit []*measurement) {
 	for _, m := range unit {
 		if m.processor.Last != nil {
 			m.lastLag = m.processor.Last()
@@ -185,7 +185,7 @@ func (t *tick) measure(ctx context.Context, unit []*measured) {
 		}
 	}
 	t.readFeeds(ctx, unit)
-	if recreated := those(unit, (*measured).recreated); len(recreated) > 0 {
+	if recreated := those(unit, (*measurement).recreated); len(recreated) > 0 {
 		t.lookUp(ctx, recreated)
 		t.readFeeds(ctx, recreated)
 	}
@@ -234,8 +234,8 @@ func withShare(ctx context.Context, share float64) (context.Context, context.Can
 // readAgainAfter is how long the partition key ranges of a container, and what a lease container holds, count as fresh.
 const readAgainAfter = 5 * time.Minute
 
-// cached is something that many processors need: one of them reads it, and the others wait.
-type cached[T any] struct {
+// cache is something that many processors need: one of them reads it, and the others wait.
+type cache[T any] struct {
 	reading chan struct{}     // holds one while it is read
 	value   atomic.Pointer[T] // of the last read that succeeded; nil before
 	tried   time.Time         // last read
@@ -243,13 +243,13 @@ type cached[T any] struct {
 }
 
 // cachedIn returns what is remembered under a key.
-func cachedIn[T any](m *sync.Map, key any) *cached[T] {
-	c, _ := m.LoadOrStore(key, &cached[T]{reading: make(chan struct{}, 1)})
-	return c.(*cached[T])
+func cachedIn[T any](m *sync.Map, key any) *cache[T] {
+	c, _ := m.LoadOrStore(key, &cache[T]{reading: make(chan struct{}, 1)})
+	return c.(*cache[T])
 }
 
 // known returns the value without waiting; the zero value if it was never read.
-func (c *cached[T]) known() (value T) {
+func (c *cache[T]) known() (value T) {
 	if known := c.value.Load(); known != nil {
 		value = *known
 	}
@@ -257,7 +257,7 @@ func (c *cached[T]) known() (value T) {
 }
 
 // get returns the value, and the error of the last read. It reads unless the last one is fresh.
-func (c *cached[T]) get(now func() time.Time, fresh func(tried time.Time, err error) bool, read func() (T, error)) (T, error) {
+func (c *cache[T]) get(now func() time.Time, fresh func(tried time.Time, err error) bool, read func() (T, error)) (T, error) {
 	c.reading <- struct{}{}
 	defer func() { <-c.reading }()
 	if c.tried.IsZero() || !fresh(c.tried, c.err) {
@@ -271,7 +271,7 @@ func (c *cached[T]) get(now func() time.Time, fresh func(tried time.Time, err er
 
 // identify finds the lease id prefixes of the processors (docs/lag.md, Whose lease it is). They
 // hold the RID of the monitored container.
-func (t *tick) identify(ctx context.Context, processors []*measured) {
+func (t *tick) identify(ctx context.Context, processors []*measurement) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
 	once := func(_ time.Time, err error) bool { return err == nil }
@@ -297,7 +297,7 @@ func (t *tick) identify(ctx context.Context, processors []*measured) {
 // queryLeases reads the leases of processors that share a lease container with one query, and
 // selects those of each processor. A lease container that does not exist holds no leases. A query
 // that fails says nothing of the containers: what is remembered of them stays.
-func (t *tick) queryLeases(ctx context.Context, processors []*measured) {
+func (t *tick) queryLeases(ctx context.Context, processors []*measurement) {
 	ctx, cancel := withShare(ctx, preparationShare)
 	defer cancel()
 	group := those(processors, nil)

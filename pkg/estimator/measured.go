@@ -10,13 +10,13 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// measured is what is known about one processor in the course of a tick.
-type measured struct {
+// measurement is what is known about one processor in the course of a tick.
+type measurement struct {
 	index     int // in the arguments of Estimate
 	processor Processor
 	now       func() time.Time
-	described cosmos.Description         // of the monitored container, as its leases were looked up by
-	ranges    *cached[changefeed.Ranges] // of it, which all processors share that monitor it
+	described cosmos.Description        // of the monitored container, as its leases were looked up by
+	ranges    *cache[changefeed.Ranges] // of it, which all processors share that monitor it
 	prefixes  []string
 	leases    []measuredLease
 	marked    bool // a marker says that the processor has created all of its leases
@@ -31,31 +31,31 @@ type measured struct {
 
 // measuredLease is one lease, and the pages that say how far behind it is.
 type measuredLease struct {
-	changefeed.Planned         // Readings and Errs are filled in last
-	pages              []*page // of its shares
+	changefeed.LeasePlan         // Readings and Errs are filled in last
+	pages                []*page // of its shares
 }
 
 // planned returns the leases as package changefeed plans them.
-func (m *measured) planned() []*changefeed.Planned {
-	all := make([]*changefeed.Planned, len(m.leases))
+func (m *measurement) planned() []*changefeed.LeasePlan {
+	all := make([]*changefeed.LeasePlan, len(m.leases))
 	for i := range m.leases {
-		all[i] = &m.leases[i].Planned
+		all[i] = &m.leases[i].LeasePlan
 	}
 	return all
 }
 
 // source is the monitored container.
-func (m *measured) source() source {
+func (m *measurement) source() source {
 	return source{m.processor.Account, m.processor.Container}
 }
 
 // leaseSource is the lease container.
-func (m *measured) leaseSource() source {
+func (m *measurement) leaseSource() source {
 	return source{m.processor.LeaseAccount, m.processor.LeaseContainer}
 }
 
 // those returns the processors for which nothing has failed and a condition holds; nil is none.
-func those(processors []*measured, holds func(*measured) bool) (some []*measured) {
+func those(processors []*measurement, holds func(*measurement) bool) (some []*measurement) {
 	for _, m := range processors {
 		if m.err == nil && (holds == nil || holds(m)) {
 			some = append(some, m)
@@ -70,7 +70,7 @@ func (l *measuredLease) gone() bool {
 }
 
 // lag returns what the tick measured of the processor.
-func (m *measured) lag() changefeed.ProcessorLag {
+func (m *measurement) lag() changefeed.ProcessorLag {
 	lag := changefeed.ProcessorLag{Time: m.now(), Charge: m.usage.Charge, Requests: m.usage.Requests, Coverage: m.coverage}
 	if m.err != nil {
 		lag.Error, lag.Causes = m.err.Error(), changefeed.AddCause(nil, m.err)
@@ -100,7 +100,7 @@ func (m *measured) lag() changefeed.ProcessorLag {
 }
 
 // partition applies the table of docs/lag.md (What each answer counts) to one lease.
-func (m *measured) partition(l *measuredLease) changefeed.Partition {
+func (m *measurement) partition(l *measuredLease) changefeed.Partition {
 	p := changefeed.Partition{
 		Lease: l.Token, Range: l.Range, Owner: l.Owner, LeaseTime: l.Time, BadTime: l.BadTime, Position: l.Continuation,
 		Status: changefeed.StatusUnknown,
@@ -149,7 +149,7 @@ func apply(p *changefeed.Partition, r changefeed.Reading, charge float64) {
 // inherited reports whether the position of a lease is one that it began with after a split or
 // merge. Its range then begins with the LSNs of the one that is gone, so that what was pending
 // before counts in each (docs/lag.md, Splits and merges).
-func (m *measured) inherited(l *measuredLease, last *changefeed.Partition) bool {
+func (m *measurement) inherited(l *measuredLease, last *changefeed.Partition) bool {
 	switch {
 	case l.Continuation == "":
 		return false
@@ -160,7 +160,7 @@ func (m *measured) inherited(l *measuredLease, last *changefeed.Partition) bool 
 }
 
 // carry takes over what an earlier tick measured of a lease, with its time.
-func (m *measured) carry(p, last *changefeed.Partition) {
+func (m *measurement) carry(p, last *changefeed.Partition) {
 	if last == nil || !last.Known() && last.Ahead == nil {
 		p.Error = "the RU budget has not allowed to read it yet: raise FEEDSCALE_RU_BUDGET, or poll less often"
 		return
@@ -174,7 +174,7 @@ func (m *measured) carry(p, last *changefeed.Partition) {
 }
 
 // again returns the reading of the last tick, of which only the age can have changed.
-func (m *measured) again(last *changefeed.Partition) changefeed.Reading {
+func (m *measurement) again(last *changefeed.Partition) changefeed.Reading {
 	r := changefeed.Reading{SessionLSN: last.SessionLSN, Approximate: last.Approximate}
 	if last.Lag != nil { // nil if it is ahead
 		r.Lag = *last.Lag
@@ -186,7 +186,7 @@ func (m *measured) again(last *changefeed.Partition) changefeed.Reading {
 }
 
 // settle hands the readings of the pages to the leases, and divides those of the parts of a range.
-func (m *measured) settle() {
+func (m *measurement) settle() {
 	here := 0 // leases of the last tick
 	for i := range m.leases {
 		l := &m.leases[i]

@@ -15,7 +15,7 @@ import (
 
 // look returns what the lease container of a processor holds, read within the last minutes; nothing if
 // it was never read, since only people use it.
-func (e *Estimator) look(ctx context.Context, m *measured) []changefeed.FoundProcessor {
+func (e *Estimator) look(ctx context.Context, m *measurement) []changefeed.FoundProcessor {
 	leases := m.leaseSource()
 	fresh := func(tried time.Time, err error) bool { return err == nil && e.now().Sub(tried).Abs() < readAgainAfter }
 	held, _ := cachedIn[[]changefeed.FoundProcessor](&e.inventories, leases).get(e.now, fresh, func() ([]changefeed.FoundProcessor, error) {
@@ -33,7 +33,7 @@ func (e *Estimator) look(ctx context.Context, m *measured) []changefeed.FoundPro
 // name or a wrong container would pass for a processor that never ran. "" = it holds no leases. Leases for
 // the monitored container come first, then those whose ids differ least. A processorName that another entry
 // has is not suggested: two cannot read the same leases.
-func nearest(held []changefeed.FoundProcessor, m *measured) string {
+func nearest(held []changefeed.FoundProcessor, m *measurement) string {
 	wanted, own := m.processor.ProcessorName, strings.TrimSuffix(m.prefixes[0], "..")
 	says, least := "", math.MaxInt
 	for _, p := range held {
@@ -59,7 +59,7 @@ func nearest(held []changefeed.FoundProcessor, m *measured) string {
 
 // processorName reads the processorName in a prefix of lease ids. here: the leases are for the container
 // that m monitors.
-func (m *measured) processorName(prefix string) (name string, here bool) {
+func (m *measurement) processorName(prefix string) (name string, here bool) {
 	for _, own := range m.prefixes {
 		container := strings.TrimSuffix(own[len(m.processor.ProcessorName):], "..")
 		if name, here = strings.CutSuffix(prefix, container); here {

@@ -15,7 +15,7 @@ import (
 // page is the result of reading one position of a change feed: a reading or an error.
 type page struct {
 	position  changefeed.Position
-	chargedTo *measured // the processor whose container is read, and that the request is charged to
+	chargedTo *measurement // the processor whose container is read, and that the request is charged to
 	usage     cosmos.Usage
 	reading   changefeed.Reading
 	charge    float64        // request units of the read that the reading is from
@@ -29,15 +29,15 @@ type page struct {
 }
 
 // readFeeds reads the pages of every lease, unless they were read in this tick already.
-func (t *tick) readFeeds(ctx context.Context, processors []*measured) {
-	t.refreshRanges(ctx, those(processors, func(m *measured) bool { // EPK leases are read by them
+func (t *tick) readFeeds(ctx context.Context, processors []*measurement) {
+	t.refreshRanges(ctx, those(processors, func(m *measurement) bool { // EPK leases are read by them
 		return m.ranges.known() == nil && slices.ContainsFunc(m.leases, func(l measuredLease) bool { return l.Range != nil })
 	}))
 	t.readShares(ctx, processors, false)
 }
 
 // readShares reads what the leases cover, by the partition key ranges as they are now or as they were known last.
-func (t *tick) readShares(ctx context.Context, processors []*measured, now bool) {
+func (t *tick) readShares(ctx context.Context, processors []*measurement, now bool) {
 	var planned []*page
 	for _, m := range those(processors, nil) {
 		changefeed.Locate(m.planned(), m.ranges.known(), now)
@@ -50,7 +50,7 @@ func (t *tick) readShares(ctx context.Context, processors []*measured, now bool)
 
 // plan plans a page for each share of a lease, and returns those that no other lease has planned. A page is
 // charged to the processor that asks first.
-func (t *tick) plan(m *measured, l *measuredLease) (planned []*page) {
+func (t *tick) plan(m *measurement, l *measuredLease) (planned []*page) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, last := m.source(), m.last[l.Token]
@@ -87,7 +87,7 @@ func (t *tick) plan(m *measured, l *measuredLease) (planned []*page) {
 // readPlanned reads pages, those first whose leases were measured the longest ago, so that a budget
 // leaves out each in turn. Unknown leases begin at another one in each tick: if none answers, only the
 // first is asked (docs/decisions/0007). It waits for pages that other processors planned as well.
-func (t *tick) readPlanned(ctx context.Context, processors []*measured, planned []*page) {
+func (t *tick) readPlanned(ctx context.Context, processors []*measurement, planned []*page) {
 	ctx, cancel := withShare(ctx, feedsShare)
 	defer cancel()
 	if len(planned) > 0 {

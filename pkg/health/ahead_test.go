@@ -57,7 +57,7 @@ func TestAhead(t *testing.T) {
 					t.Fatalf("at %s: ahead %t, %s", f.at, got, p.Status)
 				}
 				switch {
-				case f.wantAhead && (p.Lag != nil || st.lag.Complete() || *p.Ahead != changefeed.Ahead{Position: f.position, Feed: f.feed} || !strings.Contains(p.Error, "500") || !strings.Contains(p.Error, "12")):
+				case f.wantAhead && (p.Lag != nil || st.lag.Complete() || *p.Ahead != changefeed.AheadPosition{Position: f.position, Feed: f.feed} || !strings.Contains(p.Error, "500") || !strings.Contains(p.Error, "12")):
 					t.Errorf("at %s: %+v", f.at, p)
 				case !f.wantAhead && f.lag >= 0 && *p.Lag != f.lag:
 					t.Errorf("at %s: lag %d, want %d", f.at, *p.Lag, f.lag)

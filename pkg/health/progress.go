@@ -24,27 +24,27 @@ const (
 // ever shows its owner, so a lease that was written to since the last poll while changes were
 // pending counts as well.
 type Progress struct {
-	Position      string              `json:"position,omitempty"`      // the lease's continuation
-	Time          time.Time           `json:"time,omitzero"`           // of the measurement
-	SessionLSN    int64               `json:"sessionLSN,omitempty"`    // newest LSN
-	CheckpointLSN int64               `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
-	Baseline      *int64              `json:"baseline,omitempty"`      // newest LSN at the first poll that saw the present owner of a lease without a continuation; nil if there is none
-	Lag           *int64              `json:"lag,omitempty"`           // pending transactions; nil in what earlier releases stored
-	Pending       bool                `json:"pending,omitempty"`       // whether changes were pending
-	Stalled       bool                `json:"stalled,omitempty"`       // whether it was reported as stalled at this position
-	Owner         string              `json:"owner,omitempty"`         // of the lease
-	LeaseTime     time.Time           `json:"leaseTime,omitzero"`      // when the lease was last written
-	Since         time.Time           `json:"since,omitzero"`          // first poll that found changes pending and somebody at work at this position
-	Polls         int                 `json:"polls,omitempty"`         // polls that found that
-	Touched       time.Time           `json:"touched,omitzero"`        // until when Held has been counted
-	Held          time.Duration       `json:"held,omitempty"`          // for how long of the time in between somebody was at work
-	HeldSince     time.Time           `json:"heldSince,omitzero"`      // since which of them the lease has had its present owner; zero if it has none
-	Owners        []string            `json:"owners,omitempty"`        // that they found, at most the latest maxStallOwners, in the order in which they were last seen
-	Quiet         time.Time           `json:"quiet,omitzero"`          // first of the latest polls in a row that found changes pending and nobody at work
-	Rewound       *changefeed.Rewound `json:"rewound,omitempty"`       // the last time that the position went backwards, within an hour
-	Ahead         Ahead               `json:"ahead,omitzero"`          // the position is ahead of the feed; else zero
-	Unknown       int                 `json:"unknown,omitempty"`       // polls in a row that could not measure it, the last ones
-	UnknownSince  time.Time           `json:"unknownSince,omitzero"`   // the first of them
+	Position      string             `json:"position,omitempty"`      // the lease's continuation
+	Time          time.Time          `json:"time,omitzero"`           // of the measurement
+	SessionLSN    int64              `json:"sessionLSN,omitempty"`    // newest LSN
+	CheckpointLSN int64              `json:"checkpointLSN,omitempty"` // LSN up to which changes are processed
+	Baseline      *int64             `json:"baseline,omitempty"`      // newest LSN at the first poll that saw the present owner of a lease without a continuation; nil if there is none
+	Lag           *int64             `json:"lag,omitempty"`           // pending transactions; nil in what earlier releases stored
+	Pending       bool               `json:"pending,omitempty"`       // whether changes were pending
+	Stalled       bool               `json:"stalled,omitempty"`       // whether it was reported as stalled at this position
+	Owner         string             `json:"owner,omitempty"`         // of the lease
+	LeaseTime     time.Time          `json:"leaseTime,omitzero"`      // when the lease was last written
+	Since         time.Time          `json:"since,omitzero"`          // first poll that found changes pending and somebody at work at this position
+	Polls         int                `json:"polls,omitempty"`         // polls that found that
+	Touched       time.Time          `json:"touched,omitzero"`        // until when Held has been counted
+	Held          time.Duration      `json:"held,omitempty"`          // for how long of the time in between somebody was at work
+	HeldSince     time.Time          `json:"heldSince,omitzero"`      // since which of them the lease has had its present owner; zero if it has none
+	Owners        []string           `json:"owners,omitempty"`        // that they found, at most the latest maxStallOwners, in the order in which they were last seen
+	Quiet         time.Time          `json:"quiet,omitzero"`          // first of the latest polls in a row that found changes pending and nobody at work
+	Rewound       *changefeed.Rewind `json:"rewound,omitempty"`       // the last time that the position went backwards, within an hour
+	Ahead         AheadPosition      `json:"ahead,omitzero"`          // the position is ahead of the feed; else zero
+	Unknown       int                `json:"unknown,omitempty"`       // polls in a row that could not measure it, the last ones
+	UnknownSince  time.Time          `json:"unknownSince,omitzero"`   // the first of them
 }
 
 // progress returns the Progress of a partition at this poll. One that could not be measured keeps
@@ -116,29 +116,29 @@ func (in Input) hold(next *Progress, last Progress) {
 
 // rewound returns when the position of a partition last went backwards, within an hour: the
 // checkpoint is below the one before, or there is none any more.
-func (in Input) rewound(p *changefeed.Partition, last Progress) *changefeed.Rewound {
+func (in Input) rewound(p *changefeed.Partition, last Progress) *changefeed.Rewind {
 	if !p.Carried() && last.CheckpointLSN > 0 {
 		switch {
 		case p.CheckpointLSN != nil && *p.CheckpointLSN < last.CheckpointLSN:
-			return &changefeed.Rewound{From: last.CheckpointLSN, To: *p.CheckpointLSN, Time: in.Now}
+			return &changefeed.Rewind{From: last.CheckpointLSN, To: *p.CheckpointLSN, Time: in.Now}
 		case p.CheckpointLSN == nil && p.Position == "":
-			return &changefeed.Rewound{From: last.CheckpointLSN, Time: in.Now}
+			return &changefeed.Rewind{From: last.CheckpointLSN, Time: in.Now}
 		}
 	}
 	return last.Rewound
 }
 
 // earlier returns what is known of a partition that is unknown now.
-func (p *Progress) earlier(now time.Time) *changefeed.Earlier {
-	e := &changefeed.Earlier{Since: p.UnknownSince}
+func (p *Progress) earlier(now time.Time) *changefeed.EarlierMeasurement {
+	e := &changefeed.EarlierMeasurement{Since: p.UnknownSince}
 	if !p.Time.IsZero() && (p.Unknown <= earlierPolls || now.Sub(p.Time) <= earlierCounts) {
 		e.Lag = p.Lag
 	}
 	return e
 }
 
-// Ahead is a position that the feed has not reached yet, as polls in a row saw it.
-type Ahead struct {
+// AheadPosition is a position that the feed has not reached yet, as polls in a row saw it.
+type AheadPosition struct {
 	Position int64     `json:"position"` // LSN of the checkpoint at the first of them
 	Since    time.Time `json:"since"`    // the first of them
 	Polls    int       `json:"polls"`
@@ -147,21 +147,21 @@ type Ahead struct {
 // ahead returns what is remembered of a position that is ahead of the feed; zero for any other. If it is so for
 // certain, the lag becomes unknown. A late replica of the service reaches the position of the first poll in the
 // meantime, and the polls are counted anew (docs/lag.md, Positions that the feed has not reached).
-func (in Input) ahead(p *changefeed.Partition, seen Ahead) Ahead {
+func (in Input) ahead(p *changefeed.Partition, seen AheadPosition) AheadPosition {
 	switch {
 	case p.Lag == nil, p.SessionLSN == nil: // it was not read, or its range is being split
 		return seen
 	case p.Carried():
 	case !p.Beyond():
-		return Ahead{}
+		return AheadPosition{}
 	case seen.Polls == 0 || *p.SessionLSN >= seen.Position:
-		seen = Ahead{Position: *p.CheckpointLSN, Since: in.Now, Polls: 1}
+		seen = AheadPosition{Position: *p.CheckpointLSN, Since: in.Now, Polls: 1}
 	default:
 		seen.Polls = min(aheadPolls, seen.Polls+1)
 	}
 	if seen.Polls >= aheadPolls && in.Now.Sub(seen.Since) >= aheadFor {
 		p.Lag, p.Age, p.Status = nil, nil, changefeed.StatusAhead
-		p.Ahead = &changefeed.Ahead{Position: *p.CheckpointLSN, Feed: *p.SessionLSN}
+		p.Ahead = &changefeed.AheadPosition{Position: *p.CheckpointLSN, Feed: *p.SessionLSN}
 		p.Error = fmt.Sprintf("the lease stands at %d, and the newest change of its range is %d: the position is from another account, region or container, "+
 			"and what is written up to it is skipped", p.Ahead.Position, p.Ahead.Feed)
 	}

@@ -268,7 +268,7 @@ func shown(s state.State) string {
 	return text
 }
 
-func rewound(s state.State) *changefeed.Rewound {
+func rewound(s state.State) *changefeed.Rewind {
 	for i := range s.Lag.Partitions {
 		if r := s.Lag.Partitions[i].Rewound; r != nil {
 			return r

@@ -63,7 +63,7 @@ type Poller struct {
 	Clock      *Clock // that Now reads; nil = the clocks are not compared
 	Log        *slog.Logger
 
-	refused atomic.Pointer[state.Undelivered] // why the queue did not take the last event; nil = it did
+	refused atomic.Pointer[state.DeliveryFailure] // why the queue did not take the last event; nil = it did
 	known   knownSignals
 	said    bounded.Notes            // what was logged last, by what it is about
 	told    atomic.Pointer[troubles] // what the log says has begun; nil before the first tick

@@ -81,7 +81,7 @@ var conditions = []struct{ kind, says, next string }{
 }
 
 // undelivered is why an event was not published, for the State.
-func (p *Poller) undelivered(err error) *state.Undelivered {
+func (p *Poller) undelivered(err error) *state.DeliveryFailure {
 	cause, named := changefeed.CauseOf(err)
 	if !named {
 		cause.Says = "does not answer"
@@ -91,7 +91,7 @@ func (p *Poller) undelivered(err error) *state.Undelivered {
 	if strings.Contains(p.Destination, "/") {
 		cause.Of = "queue or topic " + p.Destination // the name of a topic does not tell
 	}
-	return &state.Undelivered{Error: err.Error(), Cause: cause}
+	return &state.DeliveryFailure{Error: err.Error(), Cause: cause}
 }
 
 // sight is a cause, with the error of the poll that saw it.

@@ -47,9 +47,9 @@ func (p *provisioned) ReplaceThroughput(ctx context.Context, c cosmos.Container,
 // follow has a container of each processor follow it, and one both, of 1000 RU/s a replica.
 func (w *world) follow(most int, processors ...string) *provisioned {
 	p := &provisioned{w: w, made: map[string]int{}}
-	w.poller.Throughput = &throughput.Keeper{Store: w.store, Log: w.poller.Log, Open: func(string) (throughput.Way, error) { return p, nil }}
+	w.poller.Throughput = &throughput.Keeper{Store: w.store, Log: w.poller.Log, Open: func(string) (throughput.Client, error) { return p, nil }}
 	named := func(id string, by ...string) {
-		c := &throughput.Container{Account: "https://a", Host: "a", Setting: "COSMOS", Container: cosmos.Container{Database: "shop", ID: id}, Way: p, Apply: true,
+		c := &throughput.Container{Account: "https://a", Host: "a", Setting: "COSMOS", Container: cosmos.Container{Database: "shop", ID: id}, Client: p, Apply: true,
 			Policy: scaling.ThroughputPolicy{Max: most}}
 		for _, name := range by {
 			c.Processors = append(c.Processors, throughput.Processor{Name: name, RUPerReplica: 1000})

@@ -124,7 +124,7 @@ func (t *tick) load(ctx context.Context, d *subject) {
 // waits keeps the longest wait of a tick.
 type waits struct {
 	mu      sync.Mutex
-	longest report.Took
+	longest report.WaitingTime
 }
 
 // add adds a wait that ends now.
@@ -132,7 +132,7 @@ func (w *waits) add(who string, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if took := time.Since(began); took > w.longest.Time {
-		w.longest = report.Took{Who: who, Time: took}
+		w.longest = report.WaitingTime{Who: who, Time: took}
 	}
 }
 

@@ -64,15 +64,15 @@ func (e *Error) Cause() changefeed.Cause {
 }
 
 // Unanswered returns an error with its cause: a service that does not answer.
-func Unanswered(err error, cause changefeed.Cause) error { return unanswered{err, cause} }
+func Unanswered(err error, cause changefeed.Cause) error { return unansweredError{err, cause} }
 
-type unanswered struct {
+type unansweredError struct {
 	error
 	cause changefeed.Cause
 }
 
-func (u unanswered) Unwrap() error           { return u.error }
-func (u unanswered) Cause() changefeed.Cause { return u.cause }
+func (u unansweredError) Unwrap() error           { return u.error }
+func (u unansweredError) Cause() changefeed.Cause { return u.cause }
 
 // maxWords is the greatest length of a service's message, in characters.
 const maxWords = 300

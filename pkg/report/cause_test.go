@@ -30,31 +30,31 @@ func throttled(container string, since time.Time) changefeed.Cause {
 func TestProcessorsThatFailByOneCauseAreOneSentence(t *testing.T) {
 	t.Parallel()
 	early := noon.Add(-9 * time.Hour)
-	seen := func(name string, causes ...changefeed.Cause) report.Stored {
+	seen := func(name string, causes ...changefeed.Cause) report.StoredProcessor {
 		s := of(changefeed.ProcessorLag{Time: noon, Error: "refused " + name, Causes: causes})
 		s.Processor = name
 		return report.NewStored(report.Lookup{State: s})
 	}
 	for _, c := range []struct {
 		rule string
-		of   []report.Stored
+		of   []report.StoredProcessor
 		want []string
 	}{
-		{"nothing", []report.Stored{seen("a")}, nil},
-		{"one container", []report.Stored{seen("a", throttled("shop/orders", noon)), seen("b", throttled("shop/orders", early))}, []string{
+		{"nothing", []report.StoredProcessor{seen("a")}, nil},
+		{"one container", []report.StoredProcessor{seen("a", throttled("shop/orders", noon)), seen("b", throttled("shop/orders", early))}, []string{
 			"container shop/orders of account shop refuses (429, throttled) since 03:00 UTC: 2 processors could not be measured: a b",
 		}},
-		{"several of an account", []report.Stored{seen("a", throttled("shop/orders", noon)), seen("b", throttled("shop/carts", noon))}, []string{
+		{"several of an account", []report.StoredProcessor{seen("a", throttled("shop/orders", noon)), seen("b", throttled("shop/carts", noon))}, []string{
 			"account shop refuses (429, throttled) since 12:00 UTC: 2 processors could not be measured: a b",
 		}},
-		{"the one of most comes first", []report.Stored{
+		{"the one of most comes first", []report.StoredProcessor{
 			seen("a", changefeed.Cause{Of: "account b", Says: "does not answer", Effect: "could not be measured"}),
 			seen("b", throttled("shop/orders", noon)), seen("c", throttled("shop/orders", noon)),
 		}, []string{
 			"container shop/orders of account shop refuses (429, throttled) since 12:00 UTC: 2 processors could not be measured: b c",
 			"account b does not answer: a could not be measured: a",
 		}},
-		{"a row that cannot be read", []report.Stored{report.NewStored(report.Lookup{
+		{"a row that cannot be read", []report.StoredProcessor{report.NewStored(report.Lookup{
 			State: state.State{Processor: "a"}, Problem: "the state cannot be read",
 			Err: fmt.Errorf("loading: %w", refusing{errors.New("gone"), changefeed.Cause{Of: "state table t", Says: "refuses (404)", Effect: "could not be read"}}),
 		})}, []string{"state table t refuses (404): a could not be read: a"}},
@@ -88,7 +88,7 @@ func waiting(decided time.Time) state.Event {
 func TestAnEventThatWaitsTooLongIsFound(t *testing.T) {
 	t.Parallel()
 	s := of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))
-	s.Undelivered = &state.Undelivered{Error: "the queue is gone", Cause: changefeed.Cause{Of: "queue shop/scale", Says: "refuses (not found)", Effect: changefeed.Unpublished}}
+	s.Undelivered = &state.DeliveryFailure{Error: "the queue is gone", Cause: changefeed.Cause{Of: "queue shop/scale", Says: "refuses (not found)", Effect: changefeed.Unpublished}}
 	for _, c := range []struct {
 		since time.Duration
 		found bool
@@ -103,7 +103,7 @@ func TestAnEventThatWaitsTooLongIsFound(t *testing.T) {
 		if found != c.found || (len(stored.Causes) == 1) != c.found {
 			t.Errorf("after %s: %+v, %+v", c.since, stored.Findings, stored.Causes)
 		}
-		if all := report.NewList(noon, []report.Stored{stored}, nil).Causes; c.found && !all[0].Shared {
+		if all := report.NewList(noon, []report.StoredProcessor{stored}, nil).Causes; c.found && !all[0].Shared {
 			t.Errorf("a queue that keeps all decisions from acting is said below: %+v", all)
 		}
 	}
@@ -117,7 +117,7 @@ func TestAWrongClockExplainsNoFailure(t *testing.T) {
 	t.Parallel()
 	s := of(leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK)))
 	s.Lag.Causes = []changefeed.Cause{{Of: "the clock of this machine", Says: "is wrong", Effect: "followed the corrected time", Beside: true}}
-	causes := report.NewList(noon, []report.Stored{report.NewStored(report.Lookup{State: s})}, nil).Causes
+	causes := report.NewList(noon, []report.StoredProcessor{report.NewStored(report.Lookup{State: s})}, nil).Causes
 	if len(causes) != 1 || !causes[0].Beside || !causes[0].Shared {
 		t.Errorf("%+v", causes)
 	}

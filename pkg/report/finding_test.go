@@ -85,7 +85,7 @@ func findingCases() []findingCase {
 	rewound := leases(many(changefeed.StatusOK, 5)...)
 	for i := range rewound.Partitions {
 		rewound.Partitions[i] = partition(fmt.Sprint(i), "orders-1", 0, 0, changefeed.StatusOK)
-		rewound.Partitions[i].Rewound = &changefeed.Rewound{From: 4711, To: 12, Time: time.Date(2026, 3, 1, 2, 14, 0, 0, time.UTC)}
+		rewound.Partitions[i].Rewound = &changefeed.Rewind{From: 4711, To: 12, Time: time.Date(2026, 3, 1, 2, 14, 0, 0, time.UTC)}
 	}
 	fine := leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK))
 	leftover := fine
@@ -114,7 +114,7 @@ func findingCases() []findingCase {
 	}}
 	dark := group
 	dark.Decision, dark.Members = nil, group.Members[1:2]
-	ahead := changefeed.Partition{Lease: "0", Status: changefeed.StatusAhead, Ahead: &changefeed.Ahead{Position: 4711, Feed: 120}, Error: "4711 and 120"}
+	ahead := changefeed.Partition{Lease: "0", Status: changefeed.StatusAhead, Ahead: &changefeed.AheadPosition{Position: 4711, Feed: 120}, Error: "4711 and 120"}
 	unreadable := partition("0", "", 1, 130, changefeed.StatusSplitting)
 	unreadable.Error = "range 0 is being split"
 	uncovered := leases(partition("0", "orders-1", 0, 0, changefeed.StatusOK))
@@ -131,7 +131,7 @@ func findingCases() []findingCase {
 		{"an event that nobody takes", report.Lookup{
 			State: func() state.State {
 				s := of(fine)
-				s.Undelivered = &state.Undelivered{Error: "the queue is gone"}
+				s.Undelivered = &state.DeliveryFailure{Error: "the queue is gone"}
 				return s
 			}(),
 			Waiting: []state.Event{waiting(noon.Add(-time.Minute))}, Overdue: true,

@@ -10,15 +10,15 @@ import (
 
 // List is all processors and groups, as the API answers it and `feedscale status` prints it.
 type List struct {
-	Time       time.Time     `json:"time"` // of the answer
-	Processors []Stored      `json:"processors"`
-	Groups     []StoredGroup `json:"groups"`
+	Time       time.Time         `json:"time"` // of the answer
+	Processors []StoredProcessor `json:"processors"`
+	Groups     []StoredGroup     `json:"groups"`
 	// failures that they share; nil in an answer of a release without causes
 	Causes []Cause `json:"causes"`
 }
 
 // NewList returns a List with the causes of its entries.
-func NewList(now time.Time, processors []Stored, groups []StoredGroup) List {
+func NewList(now time.Time, processors []StoredProcessor, groups []StoredGroup) List {
 	l := List{Time: now, Processors: processors, Groups: groups}
 	l.Causes = Causes(l)
 	return l
@@ -29,17 +29,17 @@ type Row struct {
 	Name  string
 	Group bool
 	Subject
-	Kept
+	StoredFields
 	Findings []Finding
 }
 
 // Rows returns the processors, then the groups.
 func (l List) Rows() (rows []Row) {
 	for _, p := range l.Processors {
-		rows = append(rows, Row{p.Name, false, p.Subject, p.Kept, p.Findings})
+		rows = append(rows, Row{p.Name, false, p.Subject, p.StoredFields, p.Findings})
 	}
 	for _, g := range l.Groups {
-		rows = append(rows, Row{g.Name, true, g.Subject, g.Kept, g.Findings})
+		rows = append(rows, Row{g.Name, true, g.Subject, g.StoredFields, g.Findings})
 	}
 	return rows
 }

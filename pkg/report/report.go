@@ -60,19 +60,19 @@ type Processor struct {
 
 // Partition is the view of one lease.
 type Partition struct {
-	Lease            string              `json:"lease"`
-	Range            *changefeed.Range   `json:"range"` // its keys; null if no poll needed them
-	Owner            *string             `json:"owner"` // null if nobody owns the lease
-	Lag              *int64              `json:"lag"`
-	ChangeAgeSeconds *int64              `json:"changeAgeSeconds"`
-	CheckpointLSN    *int64              `json:"checkpointLSN"` // null if there is no checkpoint
-	Status           changefeed.Status   `json:"status"`
-	Stall            *changefeed.Stall   `json:"stall"`   // of a stalled partition; else null
-	Rewound          *changefeed.Rewound `json:"rewound"` // within the last hour; else null
-	Ahead            *changefeed.Ahead   `json:"ahead"`   // of the end of the feed; else null
-	Approximate      bool                `json:"approximate"`
-	Carried          *time.Time          `json:"carried"` // when an earlier tick measured this; else null
-	Error            *string             `json:"error"`
+	Lease            string                    `json:"lease"`
+	Range            *changefeed.Range         `json:"range"` // its keys; null if no poll needed them
+	Owner            *string                   `json:"owner"` // null if nobody owns the lease
+	Lag              *int64                    `json:"lag"`
+	ChangeAgeSeconds *int64                    `json:"changeAgeSeconds"`
+	CheckpointLSN    *int64                    `json:"checkpointLSN"` // null if there is no checkpoint
+	Status           changefeed.Status         `json:"status"`
+	Stall            *changefeed.Stall         `json:"stall"`   // of a stalled partition; else null
+	Rewound          *changefeed.Rewind        `json:"rewound"` // within the last hour; else null
+	Ahead            *changefeed.AheadPosition `json:"ahead"`   // of the end of the feed; else null
+	Approximate      bool                      `json:"approximate"`
+	Carried          *time.Time                `json:"carried"` // when an earlier tick measured this; else null
+	Error            *string                   `json:"error"`
 }
 
 // Group is the view of a group of processors. Its metricValue equals desiredReplicas, for a scaler
@@ -85,8 +85,8 @@ type Group struct {
 	Throughput []Throughput `json:"throughput"` // of the containers that follow its members
 }
 
-// Kept has the fields that come from the store, of a processor or a group.
-type Kept struct {
+// StoredFields has the fields that come from the store, of a processor or a group.
+type StoredFields struct {
 	PolledAt         *time.Time `json:"polledAt"`    // last poll that measured something
 	AttemptedAt      *time.Time `json:"attemptedAt"` // last poll, even if it failed
 	Since            *time.Time `json:"since"`       // first poll that saw the status; null if unknown
@@ -103,16 +103,16 @@ type Kept struct {
 	Causes []changefeed.Cause `json:"causes"` // of its errors; other processors may have the same
 }
 
-// Stored is a Processor as the store holds it.
-type Stored struct {
+// StoredProcessor is a Processor as the store holds it.
+type StoredProcessor struct {
 	Processor
-	Kept
+	StoredFields
 }
 
 // StoredGroup is a Group as the store holds it.
 type StoredGroup struct {
 	Group
-	Kept
+	StoredFields
 }
 
 // New returns the view of a processor's last poll. If it was never polled, everything is unknown.
@@ -135,7 +135,7 @@ func newSubject(l Lookup, problem string, known bool, totals changefeed.Totals) 
 }
 
 // NewStored returns the view of a processor as the store holds it.
-func NewStored(l Lookup) Stored {
+func NewStored(l Lookup) StoredProcessor {
 	totals, polled := l.Lag.Totals(), !l.AttemptedAt.IsZero()
 	r := Processor{
 		Name: l.Processor, Group: Given(l.Group),
@@ -160,7 +160,7 @@ func NewStored(l Lookup) Stored {
 			r.Partitions[i].Carried = &p.Measured
 		}
 	}
-	return Stored{r, kept(l)}
+	return StoredProcessor{r, kept(l)}
 }
 
 // NewStoredGroup returns the view of a group as the store holds it.
@@ -179,8 +179,8 @@ func members(s state.State) []events.Member {
 	return all
 }
 
-func kept(l Lookup) Kept {
-	k := Kept{
+func kept(l Lookup) StoredFields {
+	k := StoredFields{
 		PolledAt: Given(l.PolledAt), AttemptedAt: Given(l.AttemptedAt), Since: Given(l.Since),
 		Stale: l.Stale, FailedPolls: l.Memory.Failures, Sequence: l.Sequence, Epoch: l.Epoch, Paused: l.Paused,
 		ArrivalPerSecond: l.Memory.Arrival, DrainPerReplica: Given(l.Memory.DrainPerReplica), Outbox: outboxOf(l), Causes: l.causes(),

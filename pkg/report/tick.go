@@ -15,7 +15,7 @@ type Tick struct {
 	Published     int           // events that were delivered
 	PublishErrors int           // events that were not, of which one that is too large for the queue was dropped
 	Unpublished   int           // events that wait in the outbox for the next tick
-	Longest       Took          // what it waited for longest
+	Longest       WaitingTime   // what it waited for longest
 }
 
 // Complete reports whether everything was measured, stored and published.
@@ -28,8 +28,8 @@ func (t Tick) Complete() bool {
 	return t.Uncommitted == 0 && t.Unpublished == 0 && t.PublishErrors == 0
 }
 
-// Took is how long a tick waited for an account, the store or the queue.
-type Took struct {
+// WaitingTime is how long a tick waited for an account, the store or the queue.
+type WaitingTime struct {
 	Who  string
 	Time time.Duration
 }

@@ -84,7 +84,7 @@ func TestAPositionAheadOfTheFeedMovesNoReplica(t *testing.T) {
 		t.Parallel()
 		l := ahead(start, 2, 0, 0)
 		for i := range l.Partitions {
-			l.Partitions[i].Lag, l.Partitions[i].Ahead = nil, &changefeed.Ahead{Position: 500, Feed: 120}
+			l.Partitions[i].Lag, l.Partitions[i].Ahead = nil, &changefeed.AheadPosition{Position: 500, Feed: 120}
 		}
 		if got := scaling.Decide(scaling.Input{Now: start, Lag: l, Policy: always}); got.Decision != nil {
 			t.Errorf("%+v", got.Decision)

@@ -15,8 +15,8 @@ type ThroughputPolicy struct {
 	ScaleDownAfter time.Duration // how long less must be enough before it is lowered
 }
 
-// Provisioned is the throughput of a container, as the service reports it.
-type Provisioned struct {
+// ProvisionedThroughput is the throughput of a container, as the service reports it.
+type ProvisionedThroughput struct {
 	RUPerSecond int  // with autoscale, the maximum
 	Autoscale   bool // it scales itself below RUPerSecond
 	Minimum     int  // lowest value that the service allows; 0 if it does not say
@@ -25,7 +25,7 @@ type Provisioned struct {
 
 // step is the unit in which throughput is provisioned
 // (https://learn.microsoft.com/azure/cosmos-db/concepts-limits).
-func (p Provisioned) step() int {
+func (p ProvisionedThroughput) step() int {
 	if p.Autoscale {
 		return 1000
 	}
@@ -33,7 +33,7 @@ func (p Provisioned) step() int {
 }
 
 // roundUp rounds up to the next step.
-func (p Provisioned) roundUp(n float64) int {
+func (p ProvisionedThroughput) roundUp(n float64) int {
 	return int(math.Ceil(min(n, math.MaxInt32)/float64(p.step()))) * p.step()
 }
 
@@ -54,7 +54,7 @@ type ThroughputMemory struct {
 // ThroughputInput is everything that a decision about a container's throughput depends on.
 type ThroughputInput struct {
 	Now         time.Time
-	Provisioned Provisioned
+	Provisioned ProvisionedThroughput
 	Before      int      // provisioned before the first change; 0 = feedscale changed nothing
 	Demands     []Demand // of every processor that names the container
 	Policy      ThroughputPolicy

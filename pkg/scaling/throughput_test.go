@@ -39,16 +39,18 @@ func TestThroughput(t *testing.T) {
 	mails := func(replicas int, each float64) scaling.Demand {
 		return scaling.Demand{Processor: "mails", Replicas: replicas, PerReplica: each}
 	}
-	manual := func(n int) scaling.Provisioned { return scaling.Provisioned{RUPerSecond: n, Minimum: 400} }
-	auto := func(n int) scaling.Provisioned {
-		return scaling.Provisioned{RUPerSecond: n, Autoscale: true, Minimum: 1000}
+	manual := func(n int) scaling.ProvisionedThroughput {
+		return scaling.ProvisionedThroughput{RUPerSecond: n, Minimum: 400}
+	}
+	auto := func(n int) scaling.ProvisionedThroughput {
+		return scaling.ProvisionedThroughput{RUPerSecond: n, Autoscale: true, Minimum: 1000}
 	}
 	within := func(low, high int) scaling.ThroughputPolicy {
 		return scaling.ThroughputPolicy{Min: low, Max: high, ScaleDownAfter: time.Hour}
 	}
 	for _, c := range []struct {
 		rule        string
-		provisioned scaling.Provisioned
+		provisioned scaling.ProvisionedThroughput
 		before      int
 		demands     demands
 		policy      scaling.ThroughputPolicy
@@ -67,8 +69,8 @@ func TestThroughput(t *testing.T) {
 		{"without min, never below what was found", manual(1500), 1000, demands{orders(1, 1200)}, within(0, 10_000), 2 * time.Hour, 1200, "1200 [demand=1200]"},
 		{"nor while nothing was changed yet", manual(1500), 0, demands{orders(1, 100)}, within(0, 10_000), 2 * time.Hour, 100, "1500 [demand=100 min=1500]"},
 		{"what was found may be above max: it is not lowered to that", manual(20_000), 0, demands{orders(1, 100)}, within(0, 10_000), 0, 0, "20000 [demand=100 min=20000]"},
-		{"never below what the service allows", scaling.Provisioned{RUPerSecond: 9000, Minimum: 700}, 0, demands{orders(1, 100)}, within(400, 10_000), 2 * time.Hour, 700, "700 [demand=100 min=400 min=700]"},
-		{"even above max", scaling.Provisioned{RUPerSecond: 700, Minimum: 700}, 0, nil, within(400, 500), 0, 0, "700 [min=400 min=700]"},
+		{"never below what the service allows", scaling.ProvisionedThroughput{RUPerSecond: 9000, Minimum: 700}, 0, demands{orders(1, 100)}, within(400, 10_000), 2 * time.Hour, 700, "700 [demand=100 min=400 min=700]"},
+		{"even above max", scaling.ProvisionedThroughput{RUPerSecond: 700, Minimum: 700}, 0, nil, within(400, 500), 0, 0, "700 [min=400 min=700]"},
 		{"lower only after scaleDownAfter", manual(2000), 0, demands{orders(1, 500)}, within(400, 10_000), 59 * time.Minute, 500, "2000 [demand=500 scaleDownAfter=2000]"},
 		{"which begins when less is enough", manual(2000), 0, demands{orders(1, 500)}, within(400, 10_000), 0, 0, "2000 [demand=500 scaleDownAfter=2000]"},
 		{"then to what is needed", manual(2000), 0, demands{orders(1, 500)}, within(400, 10_000), time.Hour, 500, "500 [demand=500]"},
@@ -76,7 +78,7 @@ func TestThroughput(t *testing.T) {
 		{"a clock that was ahead holds nothing for longer", manual(2000), 0, demands{orders(1, 500)}, within(400, 10_000), -time.Hour, 500, "2000 [demand=500 scaleDownAfter=2000]"},
 		{"what somebody lowered below that begins anew", manual(800), 0, demands{orders(1, 500)}, within(400, 10_000), time.Hour, 900, "800 [demand=500 scaleDownAfter=800]"},
 		{"up is at once", manual(400), 0, demands{orders(1, 500)}, within(400, 10_000), time.Minute, 400, "500 [demand=500]"},
-		{"nothing while a change is under way", scaling.Provisioned{RUPerSecond: 2000, Minimum: 400, Pending: true}, 0, demands{orders(9, 500)}, within(400, 10_000), 0, 0, "2000 [demand=4500 pending=2000]"},
+		{"nothing while a change is under way", scaling.ProvisionedThroughput{RUPerSecond: 2000, Minimum: 400, Pending: true}, 0, demands{orders(9, 500)}, within(400, 10_000), 0, 0, "2000 [demand=4500 pending=2000]"},
 		{"no replicas need nothing, whatever one uses", manual(400), 0, demands{orders(0, 0)}, within(400, 10_000), 0, 0, "400 [demand=0 min=400]"},
 		{"what is not known lowers nothing", manual(2000), 0, demands{orders(3, 0)}, within(400, 10_000), 2 * time.Hour, 400, "2000 [demand=0 min=400 unknown=2000]"},
 		{"nor does what is not decided", manual(2000), 0, demands{{Processor: "orders", Undecided: true, PerReplica: 100}}, within(400, 10_000), 2 * time.Hour, 400, "2000 [demand=0 min=400 unknown=2000]"},
@@ -104,7 +106,7 @@ func TestThroughput(t *testing.T) {
 // TestThroughputRisesAtOnceAndFallsOncePerBurst has two bursts within scaleDownAfter.
 func TestThroughputRisesAtOnceAndFallsOncePerBurst(t *testing.T) {
 	t.Parallel()
-	now := scaling.Provisioned{RUPerSecond: 400, Minimum: 400}
+	now := scaling.ProvisionedThroughput{RUPerSecond: 400, Minimum: 400}
 	var memory scaling.ThroughputMemory
 	var changes []string
 	for minute := range 180 {
@@ -133,7 +135,7 @@ func TestThroughputKeepsItsBounds(t *testing.T) {
 	for story := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(story, 15))
 		step := 100
-		p := scaling.Provisioned{Autoscale: r.IntN(2) == 0, Pending: r.IntN(5) == 0}
+		p := scaling.ProvisionedThroughput{Autoscale: r.IntN(2) == 0, Pending: r.IntN(5) == 0}
 		if p.Autoscale {
 			step = 1000
 		}

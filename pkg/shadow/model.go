@@ -12,22 +12,22 @@ import (
 
 // Model is what policies would have run for the recorded arrivals. It is computed, not measured.
 type Model struct {
-	Since              time.Time  `json:"since"` // first complete sample
-	Seconds            int64      `json:"seconds"`
-	GuessedSeconds     int64      `json:"guessedSeconds"`       // of them, without a recorded arrival rate
-	Throughput         float64    `json:"throughputPerReplica"` // transactions per second
-	ThroughputMeasured bool       `json:"throughputMeasured"`   // false = it is a default
-	StartUpSeconds     float64    `json:"startUpSeconds"`       // of a replica
-	StartUpMeasured    bool       `json:"startUpMeasured"`      // false = it is a default
-	MeasuredReplicas   *float64   `json:"measuredReplicas"`     // mean of live owners; null if never known
-	Policies           []Modelled `json:"policies"`
-	Ran                *string    `json:"ran"`          // the policy that scaled, as the user says; null = no check
-	ErrorPercent       *float64   `json:"errorPercent"` // of ran's mean replicas against measuredReplicas
-	Error              *string    `json:"error"`        // why nothing is modelled
+	Since              time.Time     `json:"since"` // first complete sample
+	Seconds            int64         `json:"seconds"`
+	GuessedSeconds     int64         `json:"guessedSeconds"`       // of them, without a recorded arrival rate
+	Throughput         float64       `json:"throughputPerReplica"` // transactions per second
+	ThroughputMeasured bool          `json:"throughputMeasured"`   // false = it is a default
+	StartUpSeconds     float64       `json:"startUpSeconds"`       // of a replica
+	StartUpMeasured    bool          `json:"startUpMeasured"`      // false = it is a default
+	MeasuredReplicas   *float64      `json:"measuredReplicas"`     // mean of live owners; null if never known
+	Policies           []ModelResult `json:"policies"`
+	Ran                *string       `json:"ran"`          // the policy that scaled, as the user says; null = no check
+	ErrorPercent       *float64      `json:"errorPercent"` // of ran's mean replicas against measuredReplicas
+	Error              *string       `json:"error"`        // why nothing is modelled
 }
 
-// Modelled is what one policy would have run.
-type Modelled struct {
+// ModelResult is what one policy would have run.
+type ModelResult struct {
 	Policy        string  `json:"policy"`
 	ReplicaHours  float64 `json:"replicaHours"`
 	ScaleActions  int     `json:"scaleActions"`
@@ -50,7 +50,7 @@ type Question struct {
 // NewModel replays the recorded arrivals against policies.
 func NewModel(q Question) *Model {
 	workers := simulate.DefaultWorkers()
-	m := &Model{StartUpSeconds: workers.StartUp.Seconds(), Policies: []Modelled{}}
+	m := &Model{StartUpSeconds: workers.StartUp.Seconds(), Policies: []ModelResult{}}
 	recording, err := simulate.FromSamples(q.Name, q.Samples, 0)
 	if err != nil {
 		m.Error = new(err.Error())
@@ -70,16 +70,16 @@ func NewModel(q Question) *Model {
 	}
 	for _, policy := range q.Policies {
 		r := replay(policy)
-		m.Policies = append(m.Policies, Modelled{policy.Name(), r.ReplicaHours, r.Actions(), int64(r.OverAge / time.Second), int64(r.MaxAge / time.Second)})
+		m.Policies = append(m.Policies, ModelResult{policy.Name(), r.ReplicaHours, r.Actions(), int64(r.OverAge / time.Second), int64(r.MaxAge / time.Second)})
 	}
 	if q.Ran == nil {
 		return m
 	}
 	m.Ran = new(q.Ran.Name())
 	// replicas without a lease are not visible in the leases
-	if fixed, ok := q.Ran.(simulate.Fixed); ok {
+	if fixed, ok := q.Ran.(simulate.FixedCount); ok {
 		*m.Ran = fmt.Sprintf("fixed:%d", fixed)
-		q.Ran = min(fixed, simulate.Fixed(recording.Partitions))
+		q.Ran = min(fixed, simulate.FixedCount(recording.Partitions))
 	}
 	if m.MeasuredReplicas != nil && *m.MeasuredReplicas > 0 {
 		mean := replay(q.Ran).ReplicaHours / recording.Duration().Hours()

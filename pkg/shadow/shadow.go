@@ -35,12 +35,12 @@ type Report struct {
 	Until      time.Time   `json:"until"`
 	Processors []Processor `json:"processors"` // in the order of the configuration
 	Groups     []Group     `json:"groups"`
-	Total      Measured    `json:"total"`    // a group counts once
+	Total      Measurement `json:"total"`    // a group counts once
 	NextPage   *int        `json:"nextPage"` // of the API; null on the last page and for the command
 }
 
-// Measured is the sum of what the polls of some time measured.
-type Measured struct {
+// Measurement is the sum of what the polls of some time measured.
+type Measurement struct {
 	RecordedSeconds float64  `json:"recordedSeconds"` // that the polls cover
 	GapSeconds      float64  `json:"gapSeconds"`      // without a poll
 	OwnersKnown     float64  `json:"ownersKnownSeconds"`
@@ -57,7 +57,7 @@ type Measured struct {
 type Processor struct {
 	Name  string  `json:"name"`
 	Group *string `json:"group"` // its group; null if it is in none
-	Measured
+	Measurement
 	Gaps  []Gap   `json:"gaps"`  // oldest first
 	Error *string `json:"error"` // why its history cannot be read
 	Model *Model  `json:"model"` // null if no policy was asked for
@@ -93,7 +93,7 @@ func NewCollector(since, until time.Time) *Collector {
 // cannot be read; nil if they can.
 func (c *Collector) Add(name, group string, hours []state.Summary, err error) {
 	since, until := c.report.Since, c.report.Until
-	p := Processor{Name: name, Gaps: []Gap{}, Measured: Measured{StatusSeconds: make(map[changefeed.Status]float64)}}
+	p := Processor{Name: name, Gaps: []Gap{}, Measurement: Measurement{StatusSeconds: make(map[changefeed.Status]float64)}}
 	if err != nil {
 		p.Error = new(err.Error())
 	}
@@ -132,8 +132,8 @@ func (c *Collector) Add(name, group string, hours []state.Summary, err error) {
 	c.report.Processors = append(c.report.Processors, p)
 }
 
-func measured(h state.Summary) Measured {
-	m := Measured{
+func measured(h state.Summary) Measurement {
+	m := Measurement{
 		RecordedSeconds: h.Seconds, OwnersKnown: h.OwnersKnown, ScaleActions: h.Changes, OverObjective: h.OverObjective,
 		WorstAge: h.WorstAge, RequestUnits: h.RequestCharge, StatusSeconds: h.StatusSeconds,
 	}
@@ -144,7 +144,7 @@ func measured(h state.Summary) Measured {
 }
 
 // add adds the values of another time or another processor.
-func (m *Measured) add(o Measured) {
+func (m *Measurement) add(o Measurement) {
 	m.RecordedSeconds += o.RecordedSeconds
 	m.GapSeconds += o.GapSeconds
 	m.OwnersKnown += o.OwnersKnown
@@ -206,14 +206,14 @@ func (r *Report) Join(page Report) {
 
 // addUp makes the total of all processors. The values of a group replace those of its members.
 func (r *Report) addUp() {
-	r.Total = Measured{StatusSeconds: make(map[changefeed.Status]float64)}
+	r.Total = Measurement{StatusSeconds: make(map[changefeed.Status]float64)}
 	for _, p := range r.Processors {
 		if p.Group != nil {
 			p.ReplicaHours, p.ScaleActions = nil, 0
 		}
-		r.Total.add(p.Measured)
+		r.Total.add(p.Measurement)
 	}
 	for _, g := range r.Groups {
-		r.Total.add(Measured{ReplicaHours: g.ReplicaHours, ScaleActions: g.ScaleActions})
+		r.Total.add(Measurement{ReplicaHours: g.ReplicaHours, ScaleActions: g.ScaleActions})
 	}
 }

@@ -40,7 +40,7 @@ func TestGapsAreShownAndNotFilled(t *testing.T) {
 		t.Errorf("a gap of %g s and %g s recorded, want %g and 9400", p.GapSeconds, p.RecordedSeconds, want)
 	}
 	if *p.ReplicaHours != 9400.0/3600 || p.ScaleActions != 4 || p.OverObjective != 60 || *p.WorstAge != 105 || p.RequestUnits != 40 || p.StatusSeconds[changefeed.StatusStalled] != 120 {
-		t.Errorf("got %+v", p.Measured)
+		t.Errorf("got %+v", p.Measurement)
 	}
 }
 
@@ -180,9 +180,9 @@ func TestTheModelIsCheckedAgainstWhatRan(t *testing.T) {
 		ran      simulate.Scaler
 		low, top float64
 	}{
-		{"the count that ran is right within 1 %", simulate.Fixed(2), -1, 1},
-		{"another count is off", simulate.Fixed(3), 49, 51},
-		{"no more replicas count than there are leases", simulate.Fixed(9), 99, 101},
+		{"the count that ran is right within 1 %", simulate.FixedCount(2), -1, 1},
+		{"another count is off", simulate.FixedCount(3), 49, 51},
+		{"no more replicas count than there are leases", simulate.FixedCount(9), 99, 101},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -224,7 +224,7 @@ func TestTheStartUpThatWasSeenIsUsedWhereReplicasFollowedTheDecisions(t *testing
 	}{
 		{"own decisions, and three scale-outs", 3, own, 45, true},
 		{"own decisions, and two", 2, own, 30, false},
-		{"somebody else scaled", 3, simulate.Fixed(2), 30, false},
+		{"somebody else scaled", 3, simulate.FixedCount(2), 30, false},
 	} {
 		m := shadow.NewModel(shadow.Question{Name: "orders", Samples: record(c.starts), Ran: c.ran})
 		if m.StartUpSeconds != c.seconds || m.StartUpMeasured != c.measured {
@@ -270,7 +270,7 @@ func TestTheSchemaAcceptsEveryReport(t *testing.T) {
 	full := shadow.NewCollector(noon, noon.Add(2*time.Hour))
 	full.Add("orders", "shop", []state.Summary{hour(0, 3600, 7200)}, errors.New("row 7 cannot be read"))
 	modelled := full.Report()
-	modelled.Processors[0].Model = shadow.NewModel(shadow.Question{Name: "orders", Samples: steady(), Ran: simulate.Fixed(2), Policies: []simulate.Scaler{simulate.KEDA()}})
+	modelled.Processors[0].Model = shadow.NewModel(shadow.Question{Name: "orders", Samples: steady(), Ran: simulate.FixedCount(2), Policies: []simulate.Scaler{simulate.KEDA()}})
 	failed := full.Report()
 	failed.Processors[0].Model = shadow.NewModel(shadow.Question{Name: "orders"})
 	for name, r := range map[string]shadow.Report{"empty": shadow.NewCollector(noon, noon).Report(), "modelled": modelled, "not modelled": full.Report(), "refused": failed} {

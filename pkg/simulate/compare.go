@@ -32,7 +32,7 @@ func (c Comparison) Run(ctx context.Context) ([]Result, error) {
 	duration, scalers := trace.Duration(), slices.Clone(c.Scalers)
 	if c.BestFixed {
 		for _, count := range FixedCounts(trace.Partitions) {
-			scalers = append(scalers, Fixed(count))
+			scalers = append(scalers, FixedCount(count))
 		}
 	}
 	var hours atomic.Int64 // replayed

@@ -51,7 +51,7 @@ func everyReplayKeepsTheLaws(t *testing.T, duration time.Duration) {
 					Throughput: 7.3 * float64(seed+1), StartUp: time.Duration(seed) * 17 * time.Second,
 					Rebalance: time.Duration(seed) * 4 * time.Second, Batch: []int{10, 100, 1000}[seed],
 				}
-				for _, s := range append(scalers(), simulate.Fixed(o.Partitions)) {
+				for _, s := range append(scalers(), simulate.FixedCount(o.Partitions)) {
 					r := simulate.Run(tr, w, s, simulate.Conditions{Seed: seed}, simulate.Objective{Lag: 500, Age: time.Minute})
 					if r.Arrived != tr.Transactions() || r.Arrived != r.Processed+r.Left {
 						t.Errorf("%s: %d in the trace, %d arrived, %d processed, %d left", s.Name(), tr.Transactions(), r.Arrived, r.Processed, r.Left)
@@ -154,7 +154,7 @@ func BenchmarkADay(b *testing.B) {
 		b.Fatal(err)
 	}
 	w := simulate.DefaultWorkers()
-	for _, s := range append(scalers(), simulate.Fixed(4)) {
+	for _, s := range append(scalers(), simulate.FixedCount(4)) {
 		b.Run(s.Name(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -84,7 +84,7 @@ func Run(t Trace, w Workers, s Scaler, c Conditions, o Objective) Result {
 	if !c.Aligned {
 		replay.random = rand.New(rand.NewPCG(c.Seed, 2))
 	}
-	fixed, _ := s.(Fixed)
+	fixed, _ := s.(FixedCount)
 	r := Result{Scaler: s.Name(), Fixed: int(fixed)}
 	seconds := t.rows() - t.Backlog
 	part := (seconds + maxPoints - 1) / maxPoints

@@ -113,11 +113,11 @@ func Delay(seconds int) func(n int) int {
 	}
 }
 
-// Fixed is a number of replicas that never changes.
-type Fixed int
+// FixedCount is a number of replicas that never changes.
+type FixedCount int
 
 // Name is the same for every count: Result.Fixed says which.
-func (Fixed) Name() string { return "fixed" }
+func (FixedCount) Name() string { return "fixed" }
 
 // Begin asks for the count from the first second on.
-func (f Fixed) Begin(*Replay) func(second int) int { return func(int) int { return int(f) } }
+func (f FixedCount) Begin(*Replay) func(second int) int { return func(int) int { return int(f) } }

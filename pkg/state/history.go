@@ -63,8 +63,8 @@ type Sample struct {
 // At is the time of the poll.
 func (s Sample) At() time.Time { return s.Time }
 
-// Dated is a Sample or a Summary.
-type Dated interface{ At() time.Time }
+// HistoryEntry is a Sample or a Summary.
+type HistoryEntry interface{ At() time.Time }
 
 // SampledPartition is what a Sample keeps of a partition.
 type SampledPartition struct {

@@ -31,10 +31,10 @@ type State struct {
 	Health   health.Memory           `json:"health,omitempty"`   // what the next assessment needs of the earlier ones
 	Memory   scaling.Memory          `json:"memory"`             // what the next decision needs of the earlier ones
 
-	Sequence    int64        `json:"sequence"`              // of the last scale event; 0 if there was none
-	Published   *Publication `json:"published,omitempty"`   // content of the last scale event; nil if there was none
-	Undelivered *Undelivered `json:"undelivered,omitempty"` // why an event waits since the poll before; nil if none does
-	Paused      bool         `json:"paused,omitempty"`
+	Sequence    int64            `json:"sequence"`              // of the last scale event; 0 if there was none
+	Published   *Publication     `json:"published,omitempty"`   // content of the last scale event; nil if there was none
+	Undelivered *DeliveryFailure `json:"undelivered,omitempty"` // why an event waits since the poll before; nil if none does
+	Paused      bool             `json:"paused,omitempty"`
 
 	Group   string   `json:"group,omitempty"`   // that the processor was a member of at its last poll; "" = none
 	Members []Member `json:"members,omitempty"` // in the State of a group, which has no Lag of its own; nil in that of a processor
@@ -101,8 +101,8 @@ type Publication struct {
 	Destination string `json:"destination,omitempty"` // to which it was delivered; "" in States of earlier releases
 }
 
-// Undelivered says why the events of a processor are not published.
-type Undelivered struct {
+// DeliveryFailure says why the events of a processor are not published.
+type DeliveryFailure struct {
 	Error string           `json:"error"`
 	Cause changefeed.Cause `json:"cause"`
 }

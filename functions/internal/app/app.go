@@ -149,7 +149,7 @@ func (a *App) addSubjects(connections *connect.Connections) (err error) {
 // addThroughput has the throughput of the configuration kept. Without any, the keeper gives back what an earlier
 // configuration provisioned.
 func (a *App) addThroughput(connections *connect.Connections) error {
-	k := &throughput.Keeper{Store: a.store, Log: a.options.Log, Open: func(setting string) (throughput.Way, error) {
+	k := &throughput.Keeper{Store: a.store, Log: a.options.Log, Open: func(setting string) (throughput.Client, error) {
 		connection, err := a.config.Connection(setting)
 		if err != nil {
 			return nil, err

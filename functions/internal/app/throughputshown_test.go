@@ -60,7 +60,7 @@ func TestWhatThroughputIsNeededIsShownFromTheFirstTickOn(t *testing.T) {
 			serving(t, h)
 			clock.Advance(time.Second)
 			s := served{w, h, clock, file}
-			one := testworld.Decode[report.Stored](t, []byte(s.get(t, "/api/processors/orders").body))
+			one := testworld.Decode[report.StoredProcessor](t, []byte(s.get(t, "/api/processors/orders").body))
 			if len(one.Throughput) != 1 || *one.Throughput[0].Desired != 1500 || len(one.Throughput[0].Reasons) == 0 {
 				t.Errorf("the API says %+v", one.Throughput)
 			}

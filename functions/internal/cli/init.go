@@ -45,7 +45,7 @@ func writeProcessors(ctx context.Context, env program.Env, setting, database, fi
 		return program.Usage(isThere(file)) // before the account is asked
 	}
 	found, err := lookInto(ctx, env, setting,
-		func(account *cosmos.Account, connection config.CosmosConnection) (discover.Found, error) {
+		func(account *cosmos.Account, connection config.CosmosConnection) (discover.Discovery, error) {
 			return discover.Account(ctx, account, connection, database, env.Now)
 		})
 	if err != nil {

@@ -106,7 +106,7 @@ func (r *reportOptions) model(ctx context.Context, record app.Record, name strin
 	}
 	q.Ran = map[string]simulate.Scaler{"own": q.Policies[0], "keda": q.Policies[1]}[r.ran] // nil if it is not said
 	if r.fixed > 0 {
-		q.Ran = simulate.Fixed(r.fixed)
+		q.Ran = simulate.FixedCount(r.fixed)
 	}
 	for from := all.Since; from.Before(all.Until); from = from.Add(modelledAtOnce) {
 		length := min(modelledAtOnce, all.Until.Sub(from))

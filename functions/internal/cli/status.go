@@ -78,7 +78,7 @@ func (o *statusOptions) run(ctx context.Context) error {
 // incomplete reports whether a processor or group is unknown or overdue, or an event of it waits.
 func incomplete(all report.List) bool {
 	waits := func(f report.Finding) bool { return f.Code == report.Unpublished }
-	return slices.ContainsFunc(all.Processors, func(p report.Stored) bool {
+	return slices.ContainsFunc(all.Processors, func(p report.StoredProcessor) bool {
 		return p.AttemptedAt == nil || p.Stale || !p.Complete || slices.ContainsFunc(p.Findings, waits)
 	}) || slices.ContainsFunc(all.Groups, func(g report.StoredGroup) bool {
 		return g.AttemptedAt == nil || g.Stale || g.DesiredReplicas == nil || slices.ContainsFunc(g.Findings, waits)

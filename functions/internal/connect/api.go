@@ -79,7 +79,7 @@ func (a *API) List(ctx context.Context, names []string) (report.List, error) {
 		return all, err
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(all.Processors, func(p report.Stored) bool { return p.Name == name }) &&
+		if !slices.ContainsFunc(all.Processors, func(p report.StoredProcessor) bool { return p.Name == name }) &&
 			!slices.ContainsFunc(all.Groups, func(g report.StoredGroup) bool { return g.Name == name }) {
 			return all, report.UnknownName(name)
 		}

@@ -120,7 +120,7 @@ func (c *Connections) Account(connection config.CosmosConnection) (*cosmos.Accou
 func (c *Connections) Throughput(t config.Throughput, named config.ThroughputContainer) (*throughput.Container, error) {
 	way, err := c.WayToThroughput(named.Connection)
 	return &throughput.Container{
-		Account: named.Connection.Endpoint, Host: named.Connection.Host, Setting: named.Connection.Setting, Way: way,
+		Account: named.Connection.Endpoint, Host: named.Connection.Host, Setting: named.Connection.Setting, Client: way,
 		Container: cosmos.Container{Database: named.DatabaseID, ID: named.ContainerID},
 		Apply:     t.Mode == config.ThroughputApply,
 		Policy:    scaling.ThroughputPolicy{Min: named.Min, Max: named.Max, ScaleDownAfter: t.ScaleDownAfter},
@@ -129,7 +129,7 @@ func (c *Connections) Throughput(t config.Throughput, named config.ThroughputCon
 
 // WayToThroughput returns what reads and replaces the throughput of an account: with a key the account
 // itself, with an identity Azure Resource Manager.
-func (c *Connections) WayToThroughput(connection config.CosmosConnection) (throughput.Way, error) {
+func (c *Connections) WayToThroughput(connection config.CosmosConnection) (throughput.Client, error) {
 	if !connection.UsesIdentity() {
 		return c.Account(connection)
 	}

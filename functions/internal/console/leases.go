@@ -119,7 +119,7 @@ func entryText(p discover.Processor, style Style) (text string, err error) {
 }
 
 // WriteFound prints a line for each processor that was found in an account, and what was skipped.
-func WriteFound(w io.Writer, found discover.Found, style Style) error {
+func WriteFound(w io.Writer, found discover.Discovery, style Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "account %s: %s, %s: leases in %d of the %d that can hold them by the partition key (%.1f RU)\n",
 		found.Account, report.Count(len(found.Databases), "database"), report.Count(found.Containers, "container"), len(found.Leases), found.Candidates, found.RequestCharge)
@@ -137,7 +137,7 @@ func WriteFound(w io.Writer, found discover.Found, style Style) error {
 
 // ProcessorsFile is the processors file for what was found. What a person has to decide is a
 // comment.
-func ProcessorsFile(found discover.Found, now time.Time) (string, error) {
+func ProcessorsFile(found discover.Discovery, now time.Time) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# yaml-language-server: $schema=%s\n", config.SchemaURL)
 	fmt.Fprintf(&b, `# Made by feedscale init at %s, from account %s. Every field:

@@ -41,7 +41,7 @@ func found() discover.Report {
 		},
 		{
 			Prefix: "unread", Head: "unread", Monitored: "unread", Partitions: 2, Error: new("the monitored container could not be looked up: 403\nForbidden"),
-			Unreadable: []discover.Unreadable{{Lease: "unread..\x1b[31m0", Error: "its LeaseToken\nis missing"}},
+			Unreadable: []discover.UnreadableLease{{Lease: "unread..\x1b[31m0", Error: "its LeaseToken\nis missing"}},
 		},
 	}}
 }

@@ -49,7 +49,7 @@ func TestEachCauseOfANightIsTheFirstSentence(t *testing.T) {
 		{"the account throttles 500", 500, report.Lookup{State: of(throttled)}, "^account shop refuses .429, throttled. since 11:00 UTC: 500 processors", "raise its throughput"},
 		{"a split", 1, report.Lookup{State: of(leases(partition("0", "", 9, 90, changefeed.StatusSplitting)))}, "^orders: .*split", "replica"},
 		{"the broker is down", 1, report.Lookup{
-			State:   state.State{Processor: "orders", Lag: fine, Undelivered: &state.Undelivered{Cause: changefeed.Cause{Of: "queue shop/scale", Says: "does not answer", Effect: changefeed.Unpublished, Remedy: "run feedscale check"}}},
+			State:   state.State{Processor: "orders", Lag: fine, Undelivered: &state.DeliveryFailure{Cause: changefeed.Cause{Of: "queue shop/scale", Says: "does not answer", Effect: changefeed.Unpublished, Remedy: "run feedscale check"}}},
 			Waiting: []state.Event{{Body: body}}, Overdue: true,
 		}, "^queue shop/scale does not answer since 11:00 UTC: orders could not publish", "feedscale check"},
 		{"the clock jumps", 1, report.Lookup{State: of(caused(changefeed.Cause{Of: "the clock of this machine", Says: "is more than a minute behind", Effect: "followed the corrected time", Remedy: "feedscale check", Beside: true}, fine))},
@@ -57,7 +57,7 @@ func TestEachCauseOfANightIsTheFirstSentence(t *testing.T) {
 		{"a lease is lost", 1, report.Lookup{State: of(uncovered)}, "^orders: no lease covers key range", "leases"},
 		{"a deployment was renamed", 1, report.Lookup{State: of(renamed)}, "^orders: no host owns partition 0", "use this processorName"},
 	} {
-		var all []report.Stored
+		var all []report.StoredProcessor
 		for i := range c.processors {
 			if c.of.AttemptedAt = noon; i > 0 {
 				c.of.Processor = fmt.Sprintf("orders-%d", i)

@@ -25,7 +25,7 @@ func WriteReport(w io.Writer, r shadow.Report, markdown bool, style Style) error
 		Brief(r.Until.Sub(r.Since)))) + "\n")
 	rows := [][]Cell{Head("PROCESSOR", ">REPLICA-HOURS", ">OVER", ">WORST AGE", ">ACTIONS", ">RU", ">NOT RECORDED", "TROUBLE")}
 	for _, p := range r.Processors {
-		rows = append(rows, measuredRow(p.Name, p.Measured))
+		rows = append(rows, measuredRow(p.Name, p.Measurement))
 		if p.Error != nil {
 			fmt.Fprintf(&notes, "%s: %s\n", p.Name, *p.Error)
 		}
@@ -53,7 +53,7 @@ func replicaHours(n *float64) string {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-func measuredRow(name string, m shadow.Measured) []Cell {
+func measuredRow(name string, m shadow.Measurement) []Cell {
 	over, gaps := seconds(m.OverObjective), Brief(seconds(m.GapSeconds))
 	row := Row(name, unknown, unknown, unknown, unknown, unknown, gaps, "")
 	if m.RecordedSeconds > 0 { // else a zero would be a measurement
@@ -65,7 +65,7 @@ func measuredRow(name string, m shadow.Measured) []Cell {
 }
 
 // trouble is how long each urgent status lasted.
-func trouble(m shadow.Measured) string {
+func trouble(m shadow.Measurement) string {
 	var parts []string
 	for _, s := range []changefeed.Status{changefeed.StatusExpiring, changefeed.StatusStalled, changefeed.StatusUncovered, changefeed.StatusUnclaimed} {
 		if of := m.StatusSeconds[s]; of > 0 {

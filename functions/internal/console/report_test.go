@@ -29,7 +29,7 @@ func reported() shadow.Report {
 	r := c.Report()
 	r.Processors[0].Model = &shadow.Model{
 		Since: noon.Add(-24 * time.Hour), Seconds: 86400, GuessedSeconds: 14400, Throughput: 25, StartUpSeconds: 30, MeasuredReplicas: new(2.0),
-		Policies: []shadow.Modelled{
+		Policies: []shadow.ModelResult{
 			{Policy: "own", ReplicaHours: 31.4, ScaleActions: 12, OverObjective: 60, WorstAge: 88}, {Policy: "keda", ReplicaHours: 40.2, ScaleActions: 31, WorstAge: 44},
 		}, Ran: new("keda"), ErrorPercent: new(-4.2),
 	}

@@ -31,7 +31,7 @@ func WriteStatus(w io.Writer, all report.List, l Listing, style Style) error {
 	}
 	total := len(all.Processors)
 	if !l.All && total > differing {
-		all.Processors = slices.DeleteFunc(slices.Clone(all.Processors), func(p report.Stored) bool {
+		all.Processors = slices.DeleteFunc(slices.Clone(all.Processors), func(p report.StoredProcessor) bool {
 			return explained[p.Name] && !slices.ContainsFunc(p.Findings, func(f report.Finding) bool { return f.Severity == report.Critical && !isCaused(f) })
 		})
 		all.Processors = all.Processors[:min(differing, len(all.Processors))]
@@ -123,7 +123,7 @@ func WriteStatusJSON(w io.Writer, all report.List, l Listing) error {
 // processor sorts as unknown.
 func arranged(all report.List, l Listing) report.List {
 	l.Sort = cmp.Or(l.Sort, "status")
-	all.Processors = Arrange(l, all.Processors, func(p report.Stored) report.Processor {
+	all.Processors = Arrange(l, all.Processors, func(p report.StoredProcessor) report.Processor {
 		if p.Stale {
 			p.Status = changefeed.StatusUnknown
 		}

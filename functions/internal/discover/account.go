@@ -11,19 +11,19 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// Found is the change feed processors of an account.
-type Found struct {
+// Discovery is the change feed processors of an account.
+type Discovery struct {
 	Account       string
 	Databases     []string // that were looked at
 	Containers    int      // in them
 	Candidates    int      // containers in which an SDK would keep leases
 	Leases        []Report // of containers that hold leases, in the order of the account
-	Skipped       []Skipped
+	Skipped       []SkippedItem
 	RequestCharge float64
 }
 
-// Skipped is a container or database that was not searched.
-type Skipped struct {
+// SkippedItem is a container or database that was not searched.
+type SkippedItem struct {
 	What string // a container, or a database
 	Why  string
 }
@@ -32,8 +32,8 @@ type Skipped struct {
 // database is "". It searches a container that an SDK would use for leases, and whose first
 // documents are leases. A container that cannot be read is skipped. It is an error if the account,
 // or the given database, cannot be listed.
-func Account(ctx context.Context, account *cosmos.Account, connection config.CosmosConnection, database string, now func() time.Time) (Found, error) {
-	found := Found{Account: connection.Host, Databases: []string{database}}
+func Account(ctx context.Context, account *cosmos.Account, connection config.CosmosConnection, database string, now func() time.Time) (Discovery, error) {
+	found := Discovery{Account: connection.Host, Databases: []string{database}}
 	if database == "" {
 		databases, usage, err := account.Databases(ctx)
 		if err != nil {
@@ -52,7 +52,7 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 			return found, err
 		}
 		if err != nil {
-			found.Skipped = append(found.Skipped, Skipped{id, err.Error()})
+			found.Skipped = append(found.Skipped, SkippedItem{id, err.Error()})
 			continue
 		}
 		found.Containers += len(containers)
@@ -80,7 +80,7 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 		}
 		found.RequestCharge += report.RequestCharge
 		if err != nil {
-			found.Skipped = append(found.Skipped, Skipped{c.String(), err.Error()})
+			found.Skipped = append(found.Skipped, SkippedItem{c.String(), err.Error()})
 			continue
 		}
 		found.Leases = append(found.Leases, report)
@@ -89,7 +89,7 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 }
 
 // Entries counts the complete entries for a processors file.
-func (f Found) Entries() (n int) {
+func (f Discovery) Entries() (n int) {
 	for _, r := range f.Leases {
 		for _, p := range r.Processors {
 			if p.Entry != nil {

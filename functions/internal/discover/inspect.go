@@ -25,11 +25,11 @@ type Inspection struct {
 	Position  *string           `json:"position"`  // the lease's continuation; null where it has none
 	Splitting bool              `json:"splitting"` // documents are those of the ranges that replaced the lease's
 	Note      *string           `json:"note"`      // why no document is pending, or none can be told
-	Documents []Pending         `json:"documents"` // oldest first within a range
+	Documents []PendingDocument `json:"documents"` // oldest first within a range
 }
 
-// Pending is a document that is not processed yet.
-type Pending struct {
+// PendingDocument is a document that is not processed yet.
+type PendingDocument struct {
 	RangeID   string            `json:"rangeId"`          // partition key range
 	ID        *string           `json:"id"`               // null where the service tells none
 	Key       []json.RawMessage `json:"partitionKey"`     // one value for each path; {} where the document has none
@@ -63,12 +63,12 @@ func Inspect(ctx context.Context, p poller.Processor, partition string, count in
 		return nil, err
 	}
 	planned := changefeed.Plan(leases, ranges)
-	l := planned[slices.IndexFunc(planned, func(l *changefeed.Planned) bool { return l.Token == token })]
+	l := planned[slices.IndexFunc(planned, func(l *changefeed.LeasePlan) bool { return l.Token == token })]
 	if l.Err != nil {
 		return nil, fmt.Errorf("lease %s: %w", l.ID, l.Err)
 	}
 	found := &Inspection{
-		Processor: p.Name, Lease: l.Token, Range: l.Range, Owner: report.Given(l.Owner), Position: report.Given(l.Continuation), Splitting: l.Splitting, Documents: []Pending{},
+		Processor: p.Name, Lease: l.Token, Range: l.Range, Owner: report.Given(l.Owner), Position: report.Given(l.Continuation), Splitting: l.Splitting, Documents: []PendingDocument{},
 	}
 	switch {
 	case l.Leftover:
@@ -104,7 +104,7 @@ func leasesOf(ctx context.Context, p poller.Processor, rid string, now time.Time
 }
 
 // read returns the first documents of a share of the lease.
-func read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share changefeed.Share, paths []string, count int, contents bool) (pending []Pending, err error) {
+func read(ctx context.Context, p poller.Processor, l *changefeed.LeasePlan, share changefeed.Share, paths []string, count int, contents bool) (pending []PendingDocument, err error) {
 	reading, err := changefeed.ReadOn(l.Position(share, p.StartFrom), func(position changefeed.Position) (changefeed.Answer, error) {
 		answer, documents, err := p.Account.Documents(ctx, p.Container, position, count)
 		for _, item := range documents {
@@ -120,8 +120,8 @@ func read(ctx context.Context, p poller.Processor, l *changefeed.Planned, share 
 
 // newPending reads an item of the feed: a document or, in all-versions mode, an envelope. What cannot be
 // read stays unknown, since the document may be the odd one that the processor is stuck on.
-func newPending(item json.RawMessage, mode changefeed.Mode, rangeID string, paths []string, answered time.Time, contents bool) Pending {
-	d, document, about, lsn, written := Pending{RangeID: rangeID}, item, item, "_lsn", "_ts"
+func newPending(item json.RawMessage, mode changefeed.Mode, rangeID string, paths []string, answered time.Time, contents bool) PendingDocument {
+	d, document, about, lsn, written := PendingDocument{RangeID: rangeID}, item, item, "_lsn", "_ts"
 	if mode == changefeed.FullFidelity {
 		about, lsn, written = field(item, "metadata"), "lsn", "crts"
 		d.Operation = fieldOf[string](about, "operationType")

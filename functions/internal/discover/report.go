@@ -34,7 +34,7 @@ type Processor struct {
 	Owners        []Owner             `json:"owners"`
 	NewestSeconds *int64              `json:"newestRenewalSeconds"` // since the latest renewal of a lease
 	OldestSeconds *int64              `json:"oldestRenewalSeconds"` // since the earliest renewal of a lease
-	Unreadable    []Unreadable        `json:"unreadable"`
+	Unreadable    []UnreadableLease   `json:"unreadable"`
 	Note          *string             `json:"note"`  // what the user has to do
 	Error         *string             `json:"error"` // what could not be looked up
 	Entry         *Entry              `json:"entry"` // null if it would be incomplete, or equals another
@@ -47,7 +47,7 @@ type Owner struct {
 	Live           bool   `json:"live"`
 }
 
-type Unreadable struct {
+type UnreadableLease struct {
 	Lease string `json:"lease"` // the document's id
 	Error string `json:"error"`
 }
@@ -59,7 +59,7 @@ func (s survey) report(o origin, now time.Time) Processor {
 	r := Processor{
 		Prefix: o.Prefix, Head: o.head(), Monitored: o.monitored(),
 		Formats: []changefeed.Format{}, Modes: []string{},
-		Partitions: len(o.Leases), Owners: []Owner{}, Unreadable: []Unreadable{},
+		Partitions: len(o.Leases), Owners: []Owner{}, Unreadable: []UnreadableLease{},
 	}
 	if name, host, ok := changefeed.SplitHead(r.Head, s.connection.Host); ok {
 		r.ProcessorName, r.AccountHost = &name, &host
@@ -84,7 +84,7 @@ func (p *Processor) sumUp(leases []changefeed.LeaseDocument, now time.Time) {
 	owners, formats, modes := make(map[string]Owner), make(map[changefeed.Format]bool), make(map[string]bool)
 	for _, l := range leases {
 		if l.Err != nil {
-			p.Unreadable = append(p.Unreadable, Unreadable{l.ID, l.Err.Error()})
+			p.Unreadable = append(p.Unreadable, UnreadableLease{l.ID, l.Err.Error()})
 			continue
 		}
 		formats[l.Format], modes[modeNames[l.Mode]] = true, true

@@ -50,7 +50,7 @@ func Start(o Options) (stop func(context.Context)) {
 		return stop
 	}
 	// for the whole process
-	otel.SetLogger(logr.FromSlogHandler(bare{o.Log.Handler()}))
+	otel.SetLogger(logr.FromSlogHandler(plainHandler{o.Log.Handler()}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Log.Warn("OpenTelemetry", "error", err.Error()) }))
 	to, err := newExporter(context.Background(), o.Log)
 	if err != nil {
@@ -152,10 +152,10 @@ func reason(err error) string {
 	return cmp.Or(rejected.FindString(err.Error()), "the collector does not take them, and may be busy (429, 502, 503 or 504)")
 }
 
-// bare logs the texts of the SDK alone: what comes with them repeats headers and addresses.
-type bare struct{ slog.Handler }
+// plainHandler logs the texts of the SDK alone: what comes with them repeats headers and addresses.
+type plainHandler struct{ slog.Handler }
 
 // Handle logs a text.
-func (b bare) Handle(ctx context.Context, r slog.Record) error {
+func (b plainHandler) Handle(ctx context.Context, r slog.Record) error {
 	return b.Handler.Handle(ctx, slog.NewRecord(r.Time, r.Level, "OpenTelemetry: "+r.Message, r.PC))
 }

@@ -38,7 +38,7 @@ func (o *Overview) Summary() report.List {
 }
 
 func listOf(now time.Time, entries []*Entry) report.List {
-	processors, groups := []report.Stored{}, []report.StoredGroup{}
+	processors, groups := []report.StoredProcessor{}, []report.StoredGroup{}
 	for _, e := range entries {
 		if e.Group.Name != "" {
 			groups = append(groups, e.Group)

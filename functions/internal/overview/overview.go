@@ -44,11 +44,11 @@ type Subject struct {
 
 // Entry is what is shown of a processor or of a group. It does not change.
 type Entry struct {
-	Processor report.Stored      // of a processor
-	Group     report.StoredGroup // of a group
-	Err       error              // why the State cannot be read; nil if it can
-	Decision  *scaling.Decision  // of the last poll, which is not published while the processor is paused
-	CatchUp   *float64           // seconds; +Inf is never, nil is unknown
+	Processor report.StoredProcessor // of a processor
+	Group     report.StoredGroup     // of a group
+	Err       error                  // why the State cannot be read; nil if it can
+	Decision  *scaling.Decision      // of the last poll, which is not published while the processor is paused
+	CatchUp   *float64               // seconds; +Inf is never, nil is unknown
 
 	until time.Time // the last moment at which it may be shown
 }

@@ -40,7 +40,7 @@ func TestABurstDrainsWhereThroughputFollowsAndCostsLessThanItsPeak(t *testing.T)
 		defer func() { testworld.Must(t, store.Close()) }()
 		way := w.Client()
 		k := &throughput.Keeper{Store: store, Log: slog.New(slog.DiscardHandler), Containers: []*throughput.Container{{
-			Account: w.Account.Endpoint(), Setting: "COSMOS", Container: orders, Way: way, Apply: apply,
+			Account: w.Account.Endpoint(), Setting: "COSMOS", Container: orders, Client: way, Apply: apply,
 			Processors: []throughput.Processor{{Name: "orders", RUPerReplica: peak / replicas}},
 			Policy:     scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: time.Hour},
 		}}}

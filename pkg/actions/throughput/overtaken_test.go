@@ -9,15 +9,15 @@ import (
 	"github.com/feedscale/feedscale/pkg/cosmos"
 )
 
-// overtaken is a way whose process is slow between the commit of a change and the change.
+// overtaken is a client whose process is slow between the commit of a change and the change.
 type overtaken struct {
-	throughput.Way
+	throughput.Client
 	before func()
 }
 
 func (o overtaken) ReplaceThroughput(ctx context.Context, c cosmos.Container, from cosmos.Throughput, n int) (cosmos.Throughput, error) {
 	o.before()
-	return o.Way.ReplaceThroughput(ctx, c, from, n)
+	return o.Client.ReplaceThroughput(ctx, c, from, n)
 }
 
 // TestAChangeThatAnotherProcessMakesLateIsOurs is what the simulation found at its first seed: one process
@@ -32,10 +32,10 @@ func TestAChangeThatAnotherProcessMakesLateIsOurs(t *testing.T) {
 			slow, other := s.keeper(), s.keeper()
 			s.settle(other, s.follow(true, 2)) // it knows what is there
 			c := s.follow(true, 6)
-			c.Way = overtaken{s.way, func() {
+			c.Client = overtaken{s.way, func() {
 				// What cannot be changed any more, since the slow one does so first, is an error of this turn alone.
 				late := s.follow(true, replicas)
-				late.Way = overtaken{s.way, func() { s.provision(3000) }}
+				late.Client = overtaken{s.way, func() { s.provision(3000) }}
 				s.try(t.Context(), other, late)
 			}}
 			s.try(t.Context(), slow, c)

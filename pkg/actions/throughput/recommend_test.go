@@ -104,9 +104,9 @@ func (broken) Documents(context.Context, string) ([]state.Document, error) {
 	return nil, errors.New("the table cannot be reached")
 }
 
-// hanging is a way that never answers about one container.
+// hanging is a client that never answers about one container.
 type hanging struct {
-	throughput.Way
+	throughput.Client
 	container string
 }
 
@@ -115,7 +115,7 @@ func (h hanging) ReadThroughput(ctx context.Context, c cosmos.Container) (cosmos
 		<-ctx.Done()
 		return cosmos.Throughput{}, ctx.Err()
 	}
-	return h.Way.ReadThroughput(ctx, c)
+	return h.Client.ReadThroughput(ctx, c)
 }
 
 func TestAContainerThatHangsKeepsNoOtherFromItsThroughput(t *testing.T) {
@@ -123,7 +123,7 @@ func TestAContainerThatHangsKeepsNoOtherFromItsThroughput(t *testing.T) {
 	s := newShop(t, false)
 	silent, good := s.follow(true, 6), s.follow(true, 6)
 	silent.Container.Container.ID = "silent"
-	silent.Way, good.Way = hanging{s.way, "silent"}, hanging{s.way, "silent"}
+	silent.Client, good.Client = hanging{s.way, "silent"}, hanging{s.way, "silent"}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	k := s.keeper()

@@ -24,9 +24,9 @@ import (
 	"github.com/feedscale/feedscale/pkg/state"
 )
 
-// Way reads and replaces the throughput of an account: *cosmos.Account does with a key, *manager.Manager
+// Client reads and replaces the throughput of an account: *cosmos.Account does with a key, *manager.Manager
 // with an identity.
-type Way interface {
+type Client interface {
 	ReadThroughput(context.Context, cosmos.Container) (cosmos.Throughput, error)
 	ReplaceThroughput(ctx context.Context, c cosmos.Container, from cosmos.Throughput, ruPerSecond int) (cosmos.Throughput, error)
 }
@@ -37,7 +37,7 @@ type Container struct {
 	Host       string // of the account, for messages
 	Setting    string // name of the setting with its connection
 	Container  cosmos.Container
-	Way        Way
+	Client     Client
 	Apply      bool // false = recommend
 	Policy     scaling.ThroughputPolicy
 	Processors []Processor // that name it
@@ -99,8 +99,8 @@ const (
 type Keeper struct {
 	Store      state.Store
 	Containers []*Container
-	// Open returns the way to a container that no processor names any more, by its remembered setting.
-	Open func(setting string) (Way, error)
+	// Open returns the client of a container that no processor names any more, by its remembered setting.
+	Open func(setting string) (Client, error)
 	Log  *slog.Logger
 
 	mu       sync.Mutex
@@ -183,7 +183,7 @@ func (c *Container) decide(now time.Time, last state.Container, r reading, deman
 	}
 	d, memory := scaling.DecideThroughput(scaling.ThroughputInput{
 		Now: now, Before: next.Found, Demands: demands, Policy: c.Policy, Memory: next.Memory,
-		Provisioned: scaling.Provisioned{RUPerSecond: r.RUPerSecond, Autoscale: r.Autoscale, Minimum: r.Minimum, Pending: r.Pending},
+		Provisioned: scaling.ProvisionedThroughput{RUPerSecond: r.RUPerSecond, Autoscale: r.Autoscale, Minimum: r.Minimum, Pending: r.Pending},
 	})
 	next.Decision = &d
 	if c.Apply {

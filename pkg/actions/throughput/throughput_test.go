@@ -45,7 +45,7 @@ func (identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Ac
 type shop struct {
 	t      *testing.T
 	server *cosmosfake.Server
-	way    throughput.Way
+	way    throughput.Client
 	store  state.Store
 	now    time.Time
 	log    bytes.Buffer // of all keepers
@@ -87,7 +87,7 @@ func newShop(t *testing.T, byIdentity bool) *shop {
 
 // keeper is a new one, as after a start of the process.
 func (s *shop) keeper() *throughput.Keeper {
-	return &throughput.Keeper{Store: s.store, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Open: func(setting string) (throughput.Way, error) {
+	return &throughput.Keeper{Store: s.store, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Open: func(setting string) (throughput.Client, error) {
 		if setting != "COSMOS" {
 			return nil, fmt.Errorf("the setting %s is missing", setting)
 		}
@@ -103,7 +103,7 @@ type following struct {
 
 // follow is the container orders, for processors that want replicas of 500 RU/s each.
 func (s *shop) follow(apply bool, replicas ...int) following {
-	f := following{&throughput.Container{Account: s.server.Endpoint(), Setting: "COSMOS", Container: orders, Way: s.way, Apply: apply,
+	f := following{&throughput.Container{Account: s.server.Endpoint(), Setting: "COSMOS", Container: orders, Client: s.way, Apply: apply,
 		Policy: scaling.ThroughputPolicy{Max: 10_000, ScaleDownAfter: time.Hour}}, map[string]throughput.Want{}}
 	for i, n := range replicas {
 		name := fmt.Sprint("p", i)
@@ -287,7 +287,7 @@ func TestSomebodyElsesThroughputIsLeftAlone(t *testing.T) {
 // mortal ends a process at the nth step that leaves it: nothing it does after that has any effect.
 type mortal struct {
 	state.Store
-	throughput.Way
+	throughput.Client
 	left   int
 	before bool // it ends before the step is made, not after
 }
@@ -317,7 +317,7 @@ func (m *mortal) Put(ctx context.Context, d state.Document) (version state.Versi
 
 func (m *mortal) ReplaceThroughput(ctx context.Context, c cosmos.Container, from cosmos.Throughput, n int) (replaced cosmos.Throughput, err error) {
 	err = m.step(func() error {
-		replaced, err = m.Way.ReplaceThroughput(ctx, c, from, n)
+		replaced, err = m.Client.ReplaceThroughput(ctx, c, from, n)
 		return err
 	})
 	return replaced, err
@@ -332,18 +332,18 @@ func TestNoEndBetweenTwoStepsLosesWhatWasFound(t *testing.T) {
 	for n := 1; n <= steps; n++ {
 		for _, before := range []bool{true, false} {
 			s := newShop(t, false)
-			m := &mortal{Store: s.store, Way: s.way, left: n, before: before}
+			m := &mortal{Store: s.store, Client: s.way, left: n, before: before}
 			story := func(end int) bool {
 				k := s.keeper()
 				if end == 0 {
-					k.Store, k.Open = m, func(string) (throughput.Way, error) { return m, nil }
+					k.Store, k.Open = m, func(string) (throughput.Client, error) { return m, nil }
 				}
 				for _, replicas := range []int{6, 6, 8, 8, -1} {
 					var all []following
 					if replicas > 0 {
 						c := s.follow(true, replicas)
 						if end == 0 {
-							c.Way = m
+							c.Client = m
 						}
 						all = append(all, c)
 					}
@@ -387,7 +387,7 @@ func TestNoEndBetweenTwoStepsLosesWhatWasFound(t *testing.T) {
 func TestTwoProcessesAtOnceDoNotChangeItTwice(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, false)
-	m := &mortal{Store: s.store, Way: s.way, left: 1}
+	m := &mortal{Store: s.store, Client: s.way, left: 1}
 	first := s.keeper()
 	first.Store = m // its commit is made, and it learns no more of it
 	if out := s.try(t.Context(), first, s.follow(true, 6)); !strings.Contains(out[0].Error, errEnded.Error()) {

@@ -235,9 +235,9 @@ const (
 // of these steps. It returns what it made of the container; "" for nothing.
 func (t *Turn) settle(ctx context.Context, s *subject, demands []scaling.Demand) (made string) {
 	s.done = true
-	if s.Way == nil {
+	if s.Client == nil {
 		var err error
-		if s.Way, err = t.Open(s.Setting); err != nil {
+		if s.Client, err = t.Open(s.Setting); err != nil {
 			s.next = s.last
 			s.next.Error = fmt.Sprintf("%d RU/s of %s cannot be given back: %s", s.last.Found, s.last.Name(), err)
 			return ""
@@ -268,7 +268,7 @@ func (t *Turn) settle(ctx context.Context, s *subject, demands []scaling.Demand)
 	default:
 		return ""
 	}
-	told, err := s.Way.ReplaceThroughput(ctx, s.Container.Container, r.Throughput, target)
+	told, err := s.Client.ReplaceThroughput(ctx, s.Container.Container, r.Throughput, target)
 	t.learn(s, told, err)
 	switch {
 	case err != nil:
@@ -290,7 +290,7 @@ func (t *Turn) readInTime(ctx context.Context, s *subject) reading {
 		defer cancel()
 	}
 	s.read = true
-	told, err := s.Way.ReadThroughput(ctx, s.Container.Container)
+	told, err := s.Client.ReadThroughput(ctx, s.Container.Container)
 	return t.learn(s, told, err)
 }
 

@@ -103,7 +103,7 @@ func TestNoFixedCountThatKeepsTheObjectivesIsBelowTheBound(t *testing.T) {
 				t.Errorf("a bound of %v hours, of 48 at most", bound.ReplicaHours)
 			}
 			for n := 1; n <= 8; n++ {
-				r := simulate.Run(tr, w, simulate.Fixed(n), simulate.Conditions{}, o)
+				r := simulate.Run(tr, w, simulate.FixedCount(n), simulate.Conditions{}, o)
 				if r.ReplicaHours < bound.ReplicaHours && r.OverLag <= bound.OverLag && r.OverAge <= bound.OverAge {
 					t.Errorf("%d replicas keep the objectives as well for %v hours, the bound is %v", n, r.ReplicaHours, bound.ReplicaHours)
 				}

@@ -95,7 +95,7 @@ func (m *meter) follow(in scaling.Input, decided scaling.Memory) {
 		return
 	}
 	d, memory := scaling.DecideThroughput(scaling.ThroughputInput{
-		Now: in.Now, Provisioned: scaling.Provisioned{RUPerSecond: m.provisioned}, Before: m.RUPerSecond,
+		Now: in.Now, Provisioned: scaling.ProvisionedThroughput{RUPerSecond: m.provisioned}, Before: m.RUPerSecond,
 		Demands: []scaling.Demand{{Processor: "simulated", Replicas: *decided.Replicas, PerReplica: m.perReplica}},
 		Policy:  *m.Follow, Memory: m.memory,
 	})

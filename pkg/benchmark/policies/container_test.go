@@ -46,7 +46,7 @@ func TestAContainerHoldsBackWhatItHasNoRequestUnitsFor(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			r, _ := on(backlog(c.partitions, 100_000, noon, 10*time.Minute), c.ruPerSecond, nil, simulate.Fixed(c.partitions), simulate.Objective{})
+			r, _ := on(backlog(c.partitions, 100_000, noon, 10*time.Minute), c.ruPerSecond, nil, simulate.FixedCount(c.partitions), simulate.Objective{})
 			if r.Processed < c.least || r.Processed > c.most {
 				t.Errorf("%d were processed; want %d to %d", r.Processed, c.least, c.most)
 			}
@@ -58,7 +58,7 @@ func TestAnHourIsBilledByItsHighestThroughput(t *testing.T) {
 	t.Parallel()
 	// The 150 minutes from 12:45 touch four hours.
 	quarter := time.Date(2026, 1, 1, 12, 45, 0, 0, time.UTC)
-	if _, m := on(backlog(2, 0, quarter, 150*time.Minute), 700, nil, simulate.Fixed(1), simulate.Objective{}); m.ruHours() != 4*700 || m.peak != 700 {
+	if _, m := on(backlog(2, 0, quarter, 150*time.Minute), 700, nil, simulate.FixedCount(1), simulate.Objective{}); m.ruHours() != 4*700 || m.peak != 700 {
 		t.Errorf("%g RU/s-hours at most %d RU/s, want 2800 and 700", m.ruHours(), m.peak)
 	}
 	// A backlog that is gone within the first quarter hour costs its hour, and the hour of

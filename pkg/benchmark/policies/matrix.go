@@ -112,7 +112,7 @@ func (m Matrix) replay(cell Cell, seed uint64) (results []Result, err error) {
 		run(c)
 	}
 	for _, count := range simulate.FixedCounts(cell.Partitions) {
-		run(simulate.Fixed(count))
+		run(simulate.FixedCount(count))
 		results[len(results)-1].Fixed = count
 	}
 	return append(results, Result{Result: Bound(t, w, m.Objective)}), nil

@@ -92,7 +92,7 @@ func TestAMatrixStopsWithItsContext(t *testing.T) {
 
 func TestTheSummarySaysInHowManyCellsAWishFails(t *testing.T) {
 	t.Parallel()
-	m := Matrix{Contenders: []Contender{{simulate.Fixed(1), Consumer, 0}, {simulate.KEDA(), KEDATrigger, 0}}}
+	m := Matrix{Contenders: []Contender{{simulate.FixedCount(1), Consumer, 0}, {simulate.KEDA(), KEDATrigger, 0}}}
 	var meetings []Meeting
 	for i, hours := range []float64{60, 80} {
 		meetings = append(meetings, Meeting{

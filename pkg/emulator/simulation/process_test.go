@@ -80,7 +80,7 @@ func (w *world) start(slot int) *process {
 	if members := w.members(); len(members) > 0 {
 		p.poller.Groups = []poller.Group{{Name: groupName, Policy: w.group, SignalQueue: w.groupSignal}}
 	}
-	p.poller.Throughput = &throughput.Keeper{Store: table{w, p}, Log: p.poller.Log, Containers: p.containers(), Open: func(setting string) (throughput.Way, error) {
+	p.poller.Throughput = &throughput.Keeper{Store: table{w, p}, Log: p.poller.Log, Containers: p.containers(), Open: func(setting string) (throughput.Client, error) {
 		for _, a := range w.accounts {
 			if a.host == setting {
 				return p.client(a, "throughput"), nil
@@ -213,7 +213,7 @@ func (p *process) containers() (all []*throughput.Container) {
 	for _, a := range p.w.accounts {
 		c := &throughput.Container{
 			Account: a.endpoint(0), Host: a.host, Setting: a.host, Container: a.in,
-			Policy: scaling.ThroughputPolicy{Max: mostRU, ScaleDownAfter: time.Minute}, Way: p.client(a, "throughput"),
+			Policy: scaling.ThroughputPolicy{Max: mostRU, ScaleDownAfter: time.Minute}, Client: p.client(a, "throughput"),
 		}
 		for _, configured := range p.w.configured() {
 			if configured.account != a || configured.mode == "" {

@@ -26,7 +26,7 @@ func historyOf(tx *bolt.Tx) *bolt.Bucket   { return tx.Bucket(historyBucket) }
 func summariesOf(tx *bolt.Tx) *bolt.Bucket { return historyOf(tx).Bucket(summariesBucket) }
 
 // between returns what a bucket has of a processor with from <= time < to, by time.
-func between[T state.Dated](ctx context.Context, s *Store, bucket func(*bolt.Tx) *bolt.Bucket, processor string, from, to time.Time) (found []T, err error) {
+func between[T state.HistoryEntry](ctx context.Context, s *Store, bucket func(*bolt.Tx) *bolt.Bucket, processor string, from, to time.Time) (found []T, err error) {
 	err = within(ctx, s.db.View, func(tx *bolt.Tx) error {
 		prefix, cursor := keyPrefix(processor), bucket(tx).Cursor()
 		for key, value := cursor.Seek(sampleKey(processor, from)); bytes.HasPrefix(key, prefix); key, value = cursor.Next() {

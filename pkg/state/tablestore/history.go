@@ -48,7 +48,7 @@ func (s *Store) Summaries(ctx context.Context, processor string, from, to time.T
 
 // between returns what the rows of some hours have with from <= time < to, by time. A prefix names the kind of
 // row, and a property has the time that it is named for.
-func between[T state.Dated](ctx context.Context, s *Store, processor, prefix string, property func(time.Time) string, from, to time.Time) (found []T, err error) {
+func between[T state.HistoryEntry](ctx context.Context, s *Store, processor, prefix string, property func(time.Time) string, from, to time.Time) (found []T, err error) {
 	if !from.Before(to) {
 		return nil, nil
 	}
