@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -21,7 +22,7 @@ const waiting = 5000
 func (w *chaos) leaveWaiting(table string) {
 	w.t.Helper()
 	connection := made(w.t, startTables).ConnectionString()
-	store, err := tablestore.OpenWithConnectionString(connection, table, azcore.ClientOptions{})
+	store, err := tablestore.OpenWithConnectionString(connection, table, azcore.ClientOptions{Transport: bounded.NewClient()})
 	testworld.Must(w.t, err)
 	epoch := time.Now().Add(-time.Hour)
 	event := func(sequence int64) []byte {

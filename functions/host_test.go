@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/tidwall/gjson"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
 	"github.com/feedscale/feedscale/pkg/emulator/functionshost"
 	"github.com/feedscale/feedscale/pkg/emulator/servicebusfake"
@@ -73,7 +74,7 @@ func startHost(t *testing.T, o functionshost.Options) *functionshost.Host {
 
 func (w *world) store() *tablestore.Store {
 	w.t.Helper()
-	store, err := tablestore.OpenWithConnectionString(made(w.t, startTables).ConnectionString(), w.table, azcore.ClientOptions{})
+	store, err := tablestore.OpenWithConnectionString(made(w.t, startTables).ConnectionString(), w.table, azcore.ClientOptions{Transport: bounded.NewClient()})
 	testworld.Must(w.t, err)
 	return store
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/cosmos/manager"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
@@ -45,7 +46,7 @@ func managed(t *testing.T, server *cosmosfake.Server, o cosmosfake.ManagerOption
 	served := httptest.NewTLSServer(server.Manager(o))
 	t.Cleanup(served.Close)
 	m, err := manager.New(manager.Options{
-		ResourceID: accountID, Setting: "COSMOS", Credential: c, Client: policy.ClientOptions{Transport: served.Client(), Cloud: cloud.Configuration{
+		ResourceID: accountID, Setting: "COSMOS", Credential: c, Client: policy.ClientOptions{Transport: bounded.Client(bounded.Bodies(served.Client().Transport)), Cloud: cloud.Configuration{
 			Services: map[cloud.ServiceName]cloud.ServiceConfiguration{cloud.ResourceManager: {Endpoint: served.URL, Audience: served.URL}},
 		}},
 	})

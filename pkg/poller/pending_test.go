@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/poller"
 	"github.com/feedscale/feedscale/pkg/scaling"
 	"github.com/feedscale/feedscale/pkg/state"
@@ -107,7 +108,7 @@ func TestALongOutboxDelaysNobody(t *testing.T) {
 func TestALongOutboxInATable_Long(t *testing.T) {
 	t.Parallel()
 	account := tables(t)
-	store, err := tablestore.OpenWithConnectionString(account, "pending", azcore.ClientOptions{})
+	store, err := tablestore.OpenWithConnectionString(account, "pending", azcore.ClientOptions{Transport: bounded.NewClient()})
 	if err != nil {
 		t.Fatal(err)
 	}

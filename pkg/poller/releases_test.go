@@ -21,6 +21,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 	"github.com/feedscale/feedscale/pkg/events"
 	"github.com/feedscale/feedscale/pkg/poller"
@@ -68,7 +69,7 @@ func TestWhatEarlierReleasesRememberedIsGoneOnWith(t *testing.T) {
 		t.Run(release.Name()+" in a table", func(t *testing.T) {
 			name := fmt.Sprintf("release%d", i)
 			fill(t, account, name, filepath.Join(folder, rowsFile))
-			store, err := tablestore.OpenWithConnectionString(account, name, azcore.ClientOptions{})
+			store, err := tablestore.OpenWithConnectionString(account, name, azcore.ClientOptions{Transport: bounded.NewClient()})
 			testworld.Must(t, err)
 			goesOn(t, store, release.Name() != withoutHistory)
 		})
@@ -160,7 +161,7 @@ func TestAStateOfANewerReleaseIsRefusedByNameAndKeepsNobodyElseWaiting(t *testin
 		},
 		"a table": {
 			func() (state.Store, error) {
-				return tablestore.OpenWithConnectionString(account, "newer", azcore.ClientOptions{})
+				return tablestore.OpenWithConnectionString(account, "newer", azcore.ClientOptions{Transport: bounded.NewClient()})
 			},
 			func() {
 				table := tableOf(t, account, "newer")

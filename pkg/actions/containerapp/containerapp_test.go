@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/feedscale/feedscale/pkg/actions/containerapp"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/events"
 )
 
@@ -29,7 +30,7 @@ func wanting(replicas int) events.ScaleEvent {
 func (m *manager) options() containerapp.Options {
 	return containerapp.Options{
 		Endpoint: m.URL,
-		Client:   policy.ClientOptions{Transport: m.Client(), Retry: policy.RetryOptions{RetryDelay: time.Millisecond}},
+		Client:   policy.ClientOptions{Transport: bounded.Client(bounded.Bodies(m.Client().Transport)), Retry: policy.RetryOptions{RetryDelay: time.Millisecond}},
 	}
 }
 

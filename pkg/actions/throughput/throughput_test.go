@@ -18,6 +18,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/feedscale/feedscale/pkg/actions/throughput"
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/cosmos"
 	"github.com/feedscale/feedscale/pkg/cosmos/manager"
 	"github.com/feedscale/feedscale/pkg/emulator/cosmosfake"
@@ -71,7 +72,7 @@ func newShop(t *testing.T, byIdentity bool) *shop {
 		served := httptest.NewTLSServer(w.Account.Manager(cosmosfake.ManagerOptions{Account: accountID}))
 		t.Cleanup(served.Close)
 		m, err := manager.New(manager.Options{
-			ResourceID: accountID, Setting: "COSMOS", Credential: identity{}, Client: policy.ClientOptions{Transport: served.Client(), Cloud: cloud.Configuration{
+			ResourceID: accountID, Setting: "COSMOS", Credential: identity{}, Client: policy.ClientOptions{Transport: bounded.Client(bounded.Bodies(served.Client().Transport)), Cloud: cloud.Configuration{
 				Services: map[cloud.ServiceName]cloud.ServiceConfiguration{cloud.ResourceManager: {Endpoint: served.URL, Audience: served.URL}},
 			}},
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/emulator/azurite"
 	"github.com/feedscale/feedscale/pkg/state"
 	"github.com/feedscale/feedscale/pkg/state/storetest"
@@ -53,7 +54,7 @@ func tableOf(t *testing.T) string {
 // open opens the table of a test.
 func open(t *testing.T) *tablestore.Store {
 	t.Helper()
-	store, err := tablestore.OpenWithConnectionString(account, tableOf(t), azcore.ClientOptions{})
+	store, err := tablestore.OpenWithConnectionString(account, tableOf(t), azcore.ClientOptions{Transport: bounded.NewClient()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/feedscale/feedscale/pkg/bounded"
 	"github.com/feedscale/feedscale/pkg/state/tablestore"
 )
 
@@ -78,10 +79,8 @@ func rows(objects ...string) *http.Response {
 	return response(http.StatusOK, `{"odata.metadata":"x","value":[`+strings.Join(objects, ",")+`]}`)
 }
 
-// network is the real one.
-func network(request *http.Request) (*http.Response, error) {
-	return http.DefaultTransport.RoundTrip(request)
-}
+// network is the real one, as the program has it.
+var network transport = bounded.NewClient().Do
 
 func through(t transport) azcore.ClientOptions { return azcore.ClientOptions{Transport: t} }
 
