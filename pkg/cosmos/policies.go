@@ -34,10 +34,10 @@ import (
 // It also signs the request, and keeps the body for each try.
 type answerPolicy struct{ signs *authorization }
 
-func (w answerPolicy) Do(request *policy.Request) (*http.Response, error) {
+func (p answerPolicy) Do(request *policy.Request) (*http.Response, error) {
 	r := request.Raw()
 	c := callOf(r.Context())
-	w.signs.sign(r)
+	p.signs.sign(r)
 	if r.Body != nil {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

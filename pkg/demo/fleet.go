@@ -150,8 +150,8 @@ type hostLog struct {
 	life context.Context
 }
 
-func (a hostLog) Enabled(ctx context.Context, level slog.Level) bool {
-	return a.life.Err() == nil && a.Handler.Enabled(ctx, level)
+func (l hostLog) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.life.Err() == nil && l.Handler.Enabled(ctx, level)
 }
 
 // handler processes the changes of the service. It finishes a batch even if the replica is told to

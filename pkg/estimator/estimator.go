@@ -58,9 +58,9 @@ type Estimator struct {
 	now         func() time.Time
 	turns       atomic.Int64 // ticks
 
-	containers  sync.Map // *cached[cosmos.Description] by source
-	ranges      sync.Map // *cached[changefeed.Ranges] by source and RID: a container that is created again has another
-	inventories sync.Map // *cached[[]changefeed.FoundProcessor] by source
+	containers  sync.Map // *cache[cosmos.Description] by source
+	ranges      sync.Map // *cache[changefeed.Ranges] by source and RID: a container that is created again has another
+	inventories sync.Map // *cache[[]changefeed.FoundProcessor] by source
 }
 
 // New makes an Estimator that reads at most concurrency pages of a container at once, at least 1.

@@ -89,8 +89,8 @@ func Account(ctx context.Context, account *cosmos.Account, connection config.Cos
 }
 
 // Entries counts the complete entries for a processors file.
-func (f Discovery) Entries() (n int) {
-	for _, r := range f.Leases {
+func (d Discovery) Entries() (n int) {
+	for _, r := range d.Leases {
 		for _, p := range r.Processors {
 			if p.Entry != nil {
 				n++

@@ -156,6 +156,6 @@ func reason(err error) string {
 type plainHandler struct{ slog.Handler }
 
 // Handle logs a text.
-func (b plainHandler) Handle(ctx context.Context, r slog.Record) error {
-	return b.Handler.Handle(ctx, slog.NewRecord(r.Time, r.Level, "OpenTelemetry: "+r.Message, r.PC))
+func (h plainHandler) Handle(ctx context.Context, r slog.Record) error {
+	return h.Handler.Handle(ctx, slog.NewRecord(r.Time, r.Level, "OpenTelemetry: "+r.Message, r.PC))
 }
