@@ -19,7 +19,7 @@ type load struct {
 	moved   int64    // LSNs that the position moved since then
 	backlog float64  // LSNs that are older than an owner that keeps up would leave them
 	waited  bool     // its oldest change is older than that
-	late    bool     // and older by an interval of polls, to which batches are measured
+	late    bool     // and older by half an interval of polls, to which batches are measured
 }
 
 // loads measures each partition and updates the means of arrivals. It also returns LSNs that
@@ -57,7 +57,7 @@ func (in Input) loads(m *Memory) (loads []load, arrived *float64, latest float64
 			age := float64(*l.of.Age)
 			// With long batches, a change waits for up to two of them even if the owner keeps up.
 			keepsUp := patience.Seconds() + 2*l.Batch
-			if l.waited, l.late = age >= keepsUp, age >= keepsUp+span; l.waited {
+			if l.waited, l.late = age >= keepsUp, age >= keepsUp+span/2; l.waited {
 				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
 			}
 			// What is pending arrived within its age, which may be much less than the time between two polls.
@@ -94,22 +94,22 @@ func (l *load) read(now time.Time) {
 	case !p.Pending():
 		l.Waits, l.Batch = time.Time{}, 0
 	case again && l.Checkpoint > last.Checkpoint:
-		// A batch has ended. If it also began since the last poll, it counts as short.
-		l.Waits, l.Batch = now, 0
+		// A batch has ended. If it also began since the last poll, it was a short one, and the next
+		// may be as long as those before.
+		l.Waits, l.Batch = now, batchKept*last.Batch
 		if last.Waits.Before(last.Time) && !last.Waits.IsZero() {
-			l.Batch = now.Sub(last.Waits).Seconds()
+			l.Batch = max(l.Batch, now.Sub(last.Waits).Seconds())
 		}
 	case l.Checkpoint < last.Checkpoint, last.Waits.IsZero(): // the position was set back, or changes have come
 		l.Waits = now
 	}
 }
 
-// capacity returns how many LSNs per second a replica can process. An owner that is behind works at
-// its full rate. Otherwise its rate is a lower bound.
-//
-// How long a batch takes is known to an interval of polls. So a window counts in full only if, at its end, a
-// change is older by that much.
+// capacity returns how many LSNs per second a replica can process. A window of an owner that was
+// behind all the time proves it, to one batch: the capacity moves half of the way to what was seen,
+// and at least to the nearest rate that is possible. Any other window is a lower bound.
 func (in Input) capacity(m *Memory, loads []load) float64 {
+	now, span := in.Lag.Time, in.Lag.Time.Sub(m.Time)
 	polled, done, working := make(map[string]Owner), 0.0, 0.0 // each owner's work since the last poll
 	for i := range loads {
 		l := &loads[i]
@@ -118,67 +118,71 @@ func (in Input) capacity(m *Memory, loads []load) float64 {
 		}
 		o := polled[l.owner]
 		o.Leases, o.Done, o.Behind, o.late = o.Leases+1, o.Done+l.moved, o.Behind || l.waited, o.late || l.late
+		if l.of.Lag != nil {
+			o.Pending += *l.of.Lag
+		}
 		if l.moved > 0 {
 			o.Moves++
 		}
 		polled[l.owner], done = o, done+float64(l.moved)
 	}
 	m.Owners = make(map[string]Owner, len(polled))
-	seen, bound, proofs := 0.0, 0.0, 0.0
+	least, seen, most, proofs, bound := 0.0, 0.0, 0.0, 0.0, 0.0
 	for _, name := range slices.Sorted(maps.Keys(polled)) { // so that the sum does not depend on the order of a map
 		o := polled[name]
 		if o.Moves > 0 {
 			working++
 		}
-		next, w := in.Memory.Owners[name].add(in.Lag.Time, o)
-		m.Owners[name] = next
-		if w.Since.IsZero() {
+		next, w := in.Memory.Owners[name].add(now, o)
+		if m.Owners[name] = next; w.Since.IsZero() {
 			continue
 		}
-		rate := float64(w.Done) / in.Lag.Time.Sub(w.Since).Seconds()
+		seconds := now.Sub(w.Since).Seconds()
+		rate := float64(w.Done) / seconds
+		batch := rate / float64(w.Moves)
+		lowest := rate - min(batch, float64(w.Pending)/seconds) // a part of the first batch was done before
+		m.Best = max(m.Best, lowest)
 		if w.Behind && o.late {
-			seen, proofs = seen+rate, proofs+1
+			least, seen, most, proofs = least+lowest, seen+rate, most+rate+batch, proofs+1
 		} else {
-			bound = max(bound, rate*(1-1/float64(w.Moves))) // the window may contain one batch too many
+			bound = max(bound, lowest)
 		}
 	}
-	if span := in.Lag.Time.Sub(m.Time); !m.Time.IsZero() && span > 0 {
+	if !m.Time.IsZero() && span > 0 {
 		m.Done = mean(m.Done, true, done/span.Seconds(), span, window)
 		if in.Capacity == 0 && bound == 0 && working > 0 {
 			bound = done / span.Seconds() / working // until a window is full
 		}
 	}
-	capacity := in.Capacity
-	if proofs > 0 {
-		if capacity += follow * (seen/proofs - capacity); in.Now.Sub(m.ProvenAt) >= provenFor {
-			capacity = seen / proofs
-		}
-		if !in.Now.Before(m.ScaleOut.Until) { // otherwise something else limits all replicas
-			m.ProvenAt = in.Now
-		}
+	capacity := max(in.Capacity, bound)
+	if proofs == 0 {
+		m.Best = min(m.Best, mean(m.Best, true, capacity, span, provenFor))
+		return mean(capacity, true, max(capacity, m.Best), span, regain)
 	}
 	if in.Capacity == 0 {
-		return max(capacity, bound)
+		capacity = seen / proofs
 	}
-	return capacity + follow*max(0, bound-capacity)
+	if !in.Now.Before(m.ScaleOut.Until) { // otherwise something else limits all replicas
+		m.ProvenAt = in.Now
+	}
+	return max(least/proofs, min(most/proofs, (capacity+seen/proofs)/2))
 }
 
 // add adds an owner's work since the last poll to its window. It returns the open window and, if it
-// is now full, the closed one. A full window begins and ends with a move of a position, and its
-// owner was behind at all of its polls or at none.
+// is now full, the closed one. A full window begins and ends with a move of a position, and has one
+// for each lease.
 func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
-	begin := Owner{}
 	if o.Moves > 0 {
-		begin = Owner{Since: now, Behind: o.Behind, Leases: o.Leases}
+		next = Owner{Since: now, Pending: o.Pending, Behind: o.Behind, Leases: o.Leases}
 	}
-	if w.Since.IsZero() || w.Behind != o.Behind || w.Leases != o.Leases {
-		return begin, Owner{}
+	if w.Since.IsZero() || w.Leases != o.Leases {
+		return next, Owner{}
 	}
-	w.Done, w.Moves = w.Done+o.Done, w.Moves+o.Moves
-	if o.Moves == 0 || now.Sub(w.Since) < window || w.Moves < 2*o.Leases {
+	w.Done, w.Moves, w.Behind = w.Done+o.Done, w.Moves+o.Moves, w.Behind && o.Behind
+	if o.Moves == 0 || now.Sub(w.Since) < window || w.Moves < o.Leases {
 		return w, Owner{}
 	}
-	return begin, w
+	return next, w
 }
 
 // mean updates an exponential mean. The first value counts in full.

@@ -11,6 +11,7 @@ type Memory struct {
 	Short    float64   `json:"short,omitempty"`   // arrivals over all partitions, mean over 45 s
 	Done     float64   `json:"done,omitempty"`    // processed by all live owners together, mean over 45 s
 	ProvenAt time.Time `json:"provenAt,omitzero"` // when an owner was last seen to work at its full rate
+	Best     float64   `json:"best,omitempty"`    // the best capacity that was certain; it falls to the present one within hours
 	Enough   time.Time `json:"enough,omitzero"`   // since when fewer replicas are enough; zero = they are not
 	ScaleOut ScaleOut  `json:"scaleOut,omitzero"` // the last one whose effect is not known yet
 
@@ -26,17 +27,18 @@ type Partition struct {
 	Session    int64     `json:"session,omitempty"`    // newest LSN at the last measurement
 	Checkpoint int64     `json:"checkpoint,omitempty"` // LSN up to which changes were processed
 	Waits      time.Time `json:"pending,omitzero"`     // first poll that found changes pending at this position; zero = nothing is
-	Batch      float64   `json:"batch,omitempty"`      // seconds of the last batch; 0 = less than between two polls
+	Batch      float64   `json:"batch,omitempty"`      // seconds that a batch is expected to take; 0 = less than between two polls
 }
 
 // Owner is a window of a live owner: its work between two moves of its positions.
 type Owner struct {
-	Since  time.Time `json:"since,omitzero"`   // zero = none has begun
-	Done   int64     `json:"done,omitempty"`   // LSNs
-	Moves  int       `json:"moves,omitempty"`  // of its positions
-	Leases int       `json:"leases,omitempty"` // that it owned during the whole window
-	Behind bool      `json:"behind,omitempty"` // at each poll, judged by ages; false = at none
-	late   bool      // now, by more than that: as load.late
+	Since   time.Time `json:"since,omitzero"`    // zero = none has begun
+	Done    int64     `json:"done,omitempty"`    // LSNs
+	Pending int64     `json:"pending,omitempty"` // LSNs when it began
+	Moves   int       `json:"moves,omitempty"`   // of its positions
+	Leases  int       `json:"leases,omitempty"`  // that it owned during the whole window
+	Behind  bool      `json:"behind,omitempty"`  // at each poll, judged by ages
+	late    bool      // now, by more than that: as load.late
 }
 
 // ScaleOut is a scale-out whose effect is still measured. If all replicas share a limit, such as a

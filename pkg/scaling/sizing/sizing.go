@@ -23,8 +23,10 @@ const (
 	jump          = 1.3               // factor over the long mean above which the latest arrivals count: means take minutes to follow
 	feedPollDelay = 5 * time.Second   // the SDKs' default: up to this age, a change only waits for the next look
 	patience      = 3 * feedPollDelay // age that is normal if the owner keeps up: one look may be missed, and the poll is late
-	follow        = 0.5               // weight of the latest windows in the capacity: two of them make up three quarters of it
-	provenFor     = time.Hour         // how long a measured capacity counts: handlers and databases change within hours
+	batchKept     = 0.8               // share of a batch's length that is expected of the next: short ones are seen as often as long ones
+	provenFor     = 4 * time.Hour     // how long a measured capacity counts at most: handlers and databases change within hours
+	regain        = 30 * time.Minute  // mean over which a capacity returns to the best one: what slows a database down lasts as long
+	firstHour     = time.Hour         // from the first poll, or an upgrade: most that is slow happens once within it
 	spare         = 0.1               // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
 	worth         = 0.2               // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
 	slowScaleIn   = 2.0 / 3           // share of the replicas that stays at a scale-in while the capacity is not proven: it may be too low
@@ -161,11 +163,13 @@ func (in Input) fewest(d demand, capacity float64) (best int) {
 
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
-	proven, atLeast := in.Now.Sub(m.ProvenAt) < provenFor, ""
+	a.Needed = in.fewest(d, a.Capacity)
+	// The more replicas a capacity asks for, beside step 2, the sooner it has to be proven again.
+	counts := provenFor.Seconds() * min(1, float64(in.Threshold)/float64(a.Needed))
+	proven, atLeast := in.Now.Sub(m.ProvenAt).Seconds() < counts, ""
 	if !proven {
 		atLeast = " at least"
 	}
-	a.Needed = in.fewest(d, a.Capacity)
 	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica does%s %.3g/s", a.Needed, d.arrival, d.backlog, atLeast, a.Capacity)
 	if proven && d.heaviest.Arrival >= a.Capacity {
 		why += fmt.Sprintf("; partition %s alone brings %.3g/s: more replicas do not help, spread its partition key", d.heaviest.of.Lease, d.heaviest.Arrival)
@@ -178,13 +182,16 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	if !proven && enough < a.Replicas {
 		a.ask(enough, "sizing", "a replica may do more than was seen: the lower count of step 2 is enough")
 	}
+	if most := max(in.Replicas, 2*in.Threshold); a.Replicas > most {
+		a.ask(most, "sizing", "a scale-out asks for no more than twice the count of step 2")
+	}
 	in.level(a, m)
 	least := min(in.Replicas-1, int(math.Ceil(slowScaleIn*float64(in.Replicas))))
 	for in.Even && least > a.Replicas && len(in.Lag.Partitions)%least != 0 {
 		least-- // evenPartitions would raise it again
 	}
-	if (!proven || in.Now.Sub(m.Began) < provenFor) && a.Replicas < least {
-		a.ask(least, "sizing", "what a replica does is not proven for an hour yet: a scale-in leaves two thirds")
+	if (!proven || in.Now.Sub(m.Began) < firstHour) && a.Replicas < least {
+		a.ask(least, "sizing", "what a replica does is not proven: a scale-in leaves two thirds")
 	}
 	in.notEffective(a, m, d)
 }
@@ -218,7 +225,8 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 		*s = ScaleOut{} // the hold is over, or the scale-out was enough, or it is undone
 	case s.At.IsZero():
 		if a.Replicas > in.Replicas && in.Replicas > 0 && live && d.backlog > 0 && m.Done > 0 {
-			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done, Backlog: d.backlog}
+			// Owners that have just been away do less than they can, and would seem to do more later.
+			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: max(m.Done, min(m.Short, float64(in.Replicas)*a.Capacity)), Backlog: d.backlog}
 		}
 	case settled && live:
 		due := s.Rate * float64(in.Replicas-s.From) / float64(s.From)
