@@ -118,9 +118,7 @@ func (in Input) capacity(m *Memory, loads []load) float64 {
 		}
 		o := polled[l.owner]
 		o.Leases, o.Done, o.Behind, o.late = o.Leases+1, o.Done+l.moved, o.Behind || l.waited, o.late || l.late
-		if l.of.Lag != nil {
-			o.Pending += *l.of.Lag
-		}
+		o.Pending += *cmp.Or(l.of.Lag, new(int64))
 		if l.moved > 0 {
 			o.Moves++
 		}

@@ -191,7 +191,7 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 		least-- // evenPartitions would raise it again
 	}
 	if (!proven || in.Now.Sub(m.Began) < firstHour) && a.Replicas < least {
-		a.ask(least, "sizing", "what a replica does is not proven: a scale-in leaves two thirds")
+		a.ask(least, "sizing", "what a replica does is not proven, or sizing began within the hour: a scale-in leaves two thirds")
 	}
 	in.notEffective(a, m, d)
 }
