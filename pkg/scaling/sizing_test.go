@@ -2,11 +2,13 @@ package scaling_test
 
 import (
 	"math"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 	"github.com/feedscale/feedscale/pkg/scaling"
+	"github.com/feedscale/feedscale/pkg/scaling/sizing"
 )
 
 // sized is the default policy without windows.
@@ -320,6 +322,37 @@ func TestSizing(t *testing.T) {
 			t.Errorf("by a reading of an earlier tick %v arrive, and the mean is %v", w.memory.Arrival, w.memory.Sizing.Short)
 		}
 	})
+}
+
+func TestACapacityIsBelievedWithinLimits(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	// Eight partitions bring 10 a second each, and nothing moves.
+	input := func(provenAgo time.Duration) sizing.Input {
+		in := sizing.Input{Now: now, Replicas: 1, Threshold: 2, Capacity: 5, LeaseExpiration: time.Minute, Memory: sizing.Memory{
+			Time: now.Add(-30 * time.Minute), Began: now.Add(-24 * time.Hour), Known: true, Short: 80, Best: 5,
+			ProvenAt: now.Add(-provenAgo), Partitions: map[string]sizing.Partition{},
+		}}
+		in.Lag.Time = now
+		for p := range 8 {
+			lease := strconv.Itoa(p)
+			in.Lag.Partitions = append(in.Lag.Partitions, changefeed.Partition{Lease: lease})
+			in.Memory.Partitions[lease] = sizing.Partition{Known: true, Arrival: 10}
+		}
+		return in
+	}
+	if a := sizing.Size(input(time.Minute)); a.Needed != 8 || a.Replicas != 4 {
+		t.Errorf("a scale-out asks for %d of %d; twice step 2 is 4", a.Replicas, a.Needed)
+	}
+	// 8 where step 2 asks for 2: a quarter of four hours.
+	if a := sizing.Size(input(61 * time.Minute)); a.Replicas != 1 {
+		t.Errorf("a capacity that was proven too long ago for its price asks for %d; nothing waits, so 1 is enough", a.Replicas)
+	}
+	in := input(time.Minute)
+	in.Memory.Best = 20
+	if a := sizing.Size(in); a.Capacity < 12 || a.Capacity > 15 {
+		t.Errorf("half an hour without a proof leaves %.3g of 5, where the best was 20", a.Capacity)
+	}
 }
 
 // TestAnUpgradeTakesNoMoreThanAThirdAtATime: the State of an earlier release, or a lost one, does

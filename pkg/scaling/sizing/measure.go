@@ -94,8 +94,8 @@ func (l *load) read(now time.Time) {
 	case !p.Pending():
 		l.Waits, l.Batch = time.Time{}, 0
 	case again && l.Checkpoint > last.Checkpoint:
-		// A batch has ended. If it also began since the last poll, it was a short one, and the next
-		// may be as long as those before.
+		// A batch has ended. If it also began since the last poll, its length is not known, and the
+		// earlier ones count.
 		l.Waits, l.Batch = now, batchKept*last.Batch
 		if last.Waits.Before(last.Time) && !last.Waits.IsZero() {
 			l.Batch = max(l.Batch, now.Sub(last.Waits).Seconds())
@@ -105,9 +105,9 @@ func (l *load) read(now time.Time) {
 	}
 }
 
-// capacity returns how many LSNs per second a replica can process. A window of an owner that was
-// behind all the time proves it, to one batch: the capacity moves half of the way to what was seen,
-// and at least to the nearest rate that is possible. Any other window is a lower bound.
+// capacity returns how many LSNs per second a replica can process. If an owner was behind all the
+// time, its window shows that rate, with an error of one batch: the capacity moves half of the way
+// to it, and at least into the range of the error. Any other window is a lower bound.
 func (in Input) capacity(m *Memory, loads []load) float64 {
 	now, span := in.Lag.Time, in.Lag.Time.Sub(m.Time)
 	polled, done, working := make(map[string]Owner), 0.0, 0.0 // each owner's work since the last poll
@@ -138,7 +138,7 @@ func (in Input) capacity(m *Memory, loads []load) float64 {
 		seconds := now.Sub(w.Since).Seconds()
 		rate := float64(w.Done) / seconds
 		batch := rate / float64(w.Moves)
-		lowest := rate - min(batch, float64(w.Pending)/seconds) // a part of the first batch was done before
+		lowest := rate - min(batch, float64(w.Pending)/seconds) // part of the first batch was done before the window
 		m.Best = max(m.Best, lowest)
 		if w.Behind && o.late {
 			least, seen, most, proofs = least+lowest, seen+rate, most+rate+batch, proofs+1

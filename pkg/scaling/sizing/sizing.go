@@ -23,10 +23,10 @@ const (
 	jump          = 1.3               // factor over the long mean above which the latest arrivals count: means take minutes to follow
 	feedPollDelay = 5 * time.Second   // the SDKs' default: up to this age, a change only waits for the next look
 	patience      = 3 * feedPollDelay // age that is normal if the owner keeps up: one look may be missed, and the poll is late
-	batchKept     = 0.8               // share of a batch's length that is expected of the next: short ones are seen as often as long ones
+	batchKept     = 0.8               // share of a batch's length that is expected of the next: a poll may see a long one as short
 	provenFor     = 4 * time.Hour     // how long a measured capacity counts at most: handlers and databases change within hours
-	regain        = 30 * time.Minute  // mean over which a capacity returns to the best one: what slows a database down lasts as long
-	firstHour     = time.Hour         // from the first poll, or an upgrade: most that is slow happens once within it
+	regain        = 30 * time.Minute  // mean over which a capacity returns to the best one: a database is often slow for about as long
+	firstHour     = time.Hour         // from the first poll, or an upgrade, in which scale-ins are slow: a slow hour of the load may not have come yet
 	spare         = 0.1               // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
 	worth         = 0.2               // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
 	slowScaleIn   = 2.0 / 3           // share of the replicas that stays at a scale-in while the capacity is not proven: it may be too low
@@ -164,7 +164,7 @@ func (in Input) fewest(d demand, capacity float64) (best int) {
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Needed = in.fewest(d, a.Capacity)
-	// The more replicas a capacity asks for, beside step 2, the sooner it has to be proven again.
+	// If a capacity asks for more replicas than step 2, it has to be proven again sooner.
 	counts := provenFor.Seconds() * min(1, float64(in.Threshold)/float64(a.Needed))
 	proven, atLeast := in.Now.Sub(m.ProvenAt).Seconds() < counts, ""
 	if !proven {
@@ -225,7 +225,7 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 		*s = ScaleOut{} // the hold is over, or the scale-out was enough, or it is undone
 	case s.At.IsZero():
 		if a.Replicas > in.Replicas && in.Replicas > 0 && live && d.backlog > 0 && m.Done > 0 {
-			// Owners that have just been away do less than they can, and would seem to do more later.
+			// After a pause m.Done is low, and any later rate would look like a gain.
 			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: max(m.Done, min(m.Short, float64(in.Replicas)*a.Capacity)), Backlog: d.backlog}
 		}
 	case settled && live:
