@@ -80,7 +80,7 @@ func (in Input) size(m measurement, c count) sizing.Answer {
 func (in Input) sizing(c count, a sizing.Answer) count {
 	auto := in.Policy.Sizing == SizingAuto
 	switch {
-	case !c.active || !a.Known || !auto && in.Policy.CatchUpWithin <= 0:
+	case !c.active || a.Needed == 0 || !auto && in.Policy.CatchUpWithin <= 0:
 		return c
 	case !auto:
 		if c.raise(float64(a.Needed)) {

@@ -1,39 +1,36 @@
-// Package sizing computes from measured rates how many replicas a processor needs: step 3 of
-// docs/decide.md, which has the formula and a worked example.
-//
-// It measures three things from poll to poll (measure.go): the arrivals, the capacity of a replica,
-// and the backlog. This file turns them into a count. It is pure: it imports the domain, and no
-// policies, events or stores. Start with [Size].
-//
-// The package is internal to the program: its API may change in any release.
+// Package sizing computes from arrivals, the capacity of a replica and the backlog how many replicas a
+// processor needs: step 3 of docs/decide.md, which has the formula and a worked example. It is pure, and
+// imports the domain alone. Start with [Size]. The API may change in any release.
 package sizing
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
 )
 
 const (
-	window        = 45 * time.Second  // shortest time over which a rate is measured: three polls, so that one busy poll is no trend
-	longMean      = 4 * time.Minute   // mean of arrivals that evens out bursts of a minute
-	jump          = 1.3               // factor over the long mean above which the latest arrivals count: means take minutes to follow
-	feedPollDelay = 5 * time.Second   // the SDKs' default: up to this age, a change only waits for the next look
-	patience      = 3 * feedPollDelay // age that is normal if the owner keeps up: one look may be missed, and the poll is late
-	batchKept     = 0.8               // share of a batch's length that is expected of the next: a poll may see a long one as short
-	provenFor     = 4 * time.Hour     // how long a measured capacity counts at most: handlers and databases change within hours
-	regain        = 30 * time.Minute  // mean over which a capacity returns to the best one: a database is often slow for about as long
-	firstHour     = time.Hour         // from the first poll, or an upgrade, in which scale-ins are slow: a slow hour of the load may not have come yet
-	spare         = 0.1               // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
-	worth         = 0.2               // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
-	slowScaleIn   = 2.0 / 3           // share of the replicas that stays at a scale-in while the capacity is not proven: it may be too low
-	levelHeld     = 9 * time.Minute   // how long a slightly lower count must be enough: the period of short waves in a load
-	effective     = 0.1               // share of the expected gain that a scale-out must bring: rates vary by about as much
-	settling      = 3 * time.Minute   // from a scale-out until leases have moved and the rates show it
-	notAgain      = 15 * time.Minute  // how long a scale-out that did not help is not repeated: databases recover within minutes
+	window      = 45 * time.Second // shortest time over which a rate is measured: three polls, so that one busy poll is no trend
+	longMean    = 4 * time.Minute  // mean of arrivals that evens out bursts of a minute
+	jump        = 1.3              // factor over the long mean above which the latest arrivals count: means take minutes to follow
+	patience    = 15 * time.Second // age that is normal if the owner keeps up: three looks of the SDKs, since one may be missed, and the poll is late
+	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
+	provenFor   = 4 * time.Hour    // how long a measured capacity counts at most: handlers and databases change within hours
+	regain      = 30 * time.Minute // mean over which a capacity returns to the best one: a database is often slow for about as long
+	firstHour   = time.Hour        // from the first poll, or an upgrade, in which scale-ins are slow: a slow hour of the load may not have come yet
+	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
+	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
+	most        = 3                // times the count of step 2 that a scale-out asks for: a capacity that was measured too low cannot cost more
+	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in while the capacity is not proven: it may be too low
+	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
+	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
+	settling    = 3 * time.Minute  // from a scale-out until leases have moved and the rates show it
+	notAgain    = 15 * time.Minute // how long a scale-out that did not help is not repeated: databases recover within minutes
 )
 
 // Input is everything that a size depends on. Rates are in LSNs per second.
@@ -52,8 +49,7 @@ type Input struct {
 
 // Answer is how many replicas the measured rates need, with the memory for the next Answer.
 type Answer struct {
-	Known    bool     // the rates are known; otherwise Replicas and Needed mean nothing
-	Needed   int      // result of the formula
+	Needed   int      // result of the formula; 0 = the rates are not known, and there are no Reasons
 	Replicas int      // to ask for: Needed, after the rules that follow the formula
 	Reasons  []Reason // the first one explains the formula
 	Arrival  *float64 // LSNs per second since the last poll, over all partitions; nil if unknown
@@ -61,55 +57,234 @@ type Answer struct {
 	Memory   Memory
 }
 
-// Reason is one step of a decision: its name in docs/decide.md, the replicas after it, and a
-// sentence for the operator.
+// Reason is one step of a decision, as docs/decide.md names it, with the replicas after it.
 type Reason struct {
 	Step     string `json:"step"`
 	Replicas int    `json:"replicas"`
 	Why      string `json:"why"`
 }
 
-// Size computes how many replicas a processor needs, as docs/decide.md describes it. It is
-// deterministic and does not change its Input.
+// Memory is what an Answer leaves for the next one, as JSON. Rates are in LSNs per second.
+type Memory struct {
+	Time       time.Time            `json:"time,omitzero"`       // time of the last measurement
+	Began      time.Time            `json:"began,omitzero"`      // time of the first, which is new after an upgrade or without a State
+	Known      bool                 `json:"known,omitempty"`     // arrivals were measured at least once
+	Short      float64              `json:"short,omitempty"`     // arrivals over all partitions, mean over 45 s
+	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
+	ProvenAt   time.Time            `json:"provenAt,omitzero"`   // when an owner was last seen to work at its full rate
+	Best       float64              `json:"best,omitempty"`      // the best capacity that was certain; it falls to the present one within hours
+	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
+	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
+	Owners     map[string]Owner     `json:"owners,omitzero"`     // by name, live ones only
+	Partitions map[string]Partition `json:"partitions,omitzero"` // by lease token
+}
+
+// Partition is the memory of one partition.
+type Partition struct {
+	Time       time.Time `json:"time,omitzero"`        // of its last measurement
+	Known      bool      `json:"known,omitempty"`      // whether arrivals were measured
+	Arrival    float64   `json:"arrival,omitempty"`    // mean over 4 minutes
+	Session    int64     `json:"session,omitempty"`    // newest LSN at the last measurement
+	Checkpoint int64     `json:"checkpoint,omitempty"` // LSN up to which changes were processed
+	Waits      time.Time `json:"pending,omitzero"`     // first poll that found changes pending at this position; zero = nothing is
+	Batch      float64   `json:"batch,omitempty"`      // seconds that a batch is expected to take; 0 = less than between two polls
+}
+
+// Owner is a window of a live owner: its work between two moves of its positions.
+type Owner struct {
+	Since   time.Time `json:"since,omitzero"`    // zero = none has begun
+	Done    int64     `json:"done,omitempty"`    // LSNs
+	Pending int64     `json:"pending,omitempty"` // LSNs when it began
+	Largest int64     `json:"largest,omitempty"` // LSNs of its largest move
+	Moves   int       `json:"moves,omitempty"`   // of its positions
+	Leases  int       `json:"leases,omitempty"`  // that it owned during the whole window
+	Behind  bool      `json:"behind,omitempty"`  // at each poll, judged by ages
+	late    bool      // now, by more than that: as load.late
+}
+
+// ScaleOut is a scale-out whose effect is measured: replicas may share a limit, such as a database.
+type ScaleOut struct {
+	At    time.Time `json:"at,omitzero"`    // when it was decided; zero = none
+	From  int       `json:"from,omitempty"` // replicas before
+	Rate  float64   `json:"rate,omitempty"` // processed by all owners before, in LSNs per second
+	Until time.Time `json:"until,omitzero"` // until when it is not repeated; zero = it helped, or is not judged yet
+}
+
+// Size computes how many replicas a processor needs. It is deterministic and does not change in.
 func Size(in Input) Answer {
 	m := in.Memory
 	m.Began = cmp.Or(m.Began, in.Now)
 	loads, arrival, latest := in.loads(&m)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
 	m.Time = in.Lag.Time
-	if a.Known = a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0; a.Known {
+	if a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0 {
 		in.answer(&a, &m, in.demand(loads, m.Short, latest, a.Capacity))
 	}
 	a.Memory = m
 	return a
 }
 
-// demand is what the partitions ask of their owners.
+// load is the work of one partition, with its memory.
+type load struct {
+	Partition
+	of      *changefeed.Partition
+	rate    *float64 // LSNs per second that arrived since the last measurement; nil = unknown
+	moved   int64    // LSNs that the position moved since then
+	backlog float64  // LSNs that are older than an owner that keeps up would leave them
+	waited  bool     // its oldest change is older than that
+	late    bool     // and older by half an interval of polls, to which batches are measured
+}
+
+// loads measures each partition and updates the means of arrivals. It also returns LSNs that
+// arrived per second since the last poll: in those that were measured (nil if none was), and in all,
+// with the expected value of the others.
+func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float64) {
+	m.Partitions = make(map[string]Partition, len(in.Lag.Partitions))
+	usual, known, span := 0.0, 0.0, in.Lag.Time.Sub(m.Time).Seconds()
+	for i := range in.Lag.Partitions {
+		p := &in.Lag.Partitions[i]
+		l := &load{Partition: in.Memory.Partitions[p.Lease], of: p}
+		if p.Lag != nil && !p.Carried() && p.SessionLSN != nil {
+			l.read(in.Lag.Time)
+		}
+		loads = append(loads, l)
+		if m.Partitions[p.Lease] = l.Partition; l.Known {
+			usual, known = usual+l.Arrival, known+1
+		}
+	}
+	for _, l := range loads {
+		if !l.Known && known > 0 {
+			l.Arrival = usual / known
+		}
+		if l.rate != nil {
+			arrived = new(*cmp.Or(arrived, new(0.0)) + *l.rate)
+		}
+		latest += *cmp.Or(l.rate, &l.Arrival)
+		if l.of.Lag != nil && l.of.Age != nil {
+			// With long batches, a change waits for up to two of them even if the owner keeps up.
+			age, keepsUp := float64(*l.of.Age), patience.Seconds()+2*l.Batch
+			if l.waited, l.late = age >= keepsUp, age >= keepsUp+span/2; l.waited {
+				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
+			}
+		}
+	}
+	if arrived != nil {
+		m.Short, m.Known = mean(m.Short, m.Known, latest, in.Lag.Time.Sub(m.Time), window), true
+	}
+	return loads, arrived, latest
+}
+
+// read updates the memory of the partition from a measurement.
+func (l *load) read(now time.Time) {
+	p, last := l.of, l.Partition
+	if span := now.Sub(last.Time); !last.Time.IsZero() && span > 0 {
+		l.rate = new(float64(max(0, *p.SessionLSN-last.Session)) / span.Seconds())
+		l.Arrival, l.Known = mean(last.Arrival, last.Known, *l.rate, span, longMean), true
+	}
+	l.Time, l.Session = now, *p.SessionLSN
+	if p.CheckpointLSN == nil {
+		return
+	}
+	l.Checkpoint = *p.CheckpointLSN
+	l.moved = max(0, l.Checkpoint-cmp.Or(last.Checkpoint, l.Checkpoint))
+	switch {
+	case !p.Pending():
+		l.Waits, l.Batch = time.Time{}, 0
+	case l.moved > 0:
+		// A batch has ended. If it also began since the last poll, earlier ones show its length.
+		l.Waits, l.Batch = now, batchKept*last.Batch
+		if last.Waits.Before(last.Time) && !last.Waits.IsZero() {
+			l.Batch = max(l.Batch, now.Sub(last.Waits).Seconds())
+		}
+	case l.Checkpoint < last.Checkpoint, last.Waits.IsZero(): // the position was set back, or changes have come
+		l.Waits = now
+	}
+}
+
+// capacity returns how many LSNs per second a replica can process. It moves half of the way to what an
+// owner did in a window in which it was always behind. Any other window is a lower bound, less a batch.
+func (in Input) capacity(m *Memory, loads []*load) float64 {
+	now, span := in.Lag.Time, in.Lag.Time.Sub(m.Time)
+	polled, working, done := make(map[string]Owner), make(map[string]bool), 0.0 // each owner's work since the last poll
+	for _, l := range loads {
+		if !l.of.Live(in.Now, in.LeaseExpiration) {
+			continue
+		}
+		o := polled[l.of.Owner]
+		o.Leases, o.Done, o.Behind, o.late = o.Leases+1, o.Done+l.moved, o.Behind || l.waited, o.late || l.late
+		o.Pending, o.Largest = o.Pending+*cmp.Or(l.of.Lag, new(int64)), max(o.Largest, l.moved)
+		if l.moved > 0 {
+			o.Moves, working[l.of.Owner] = o.Moves+1, true
+		}
+		polled[l.of.Owner], done = o, done+float64(l.moved)
+	}
+	m.Owners = make(map[string]Owner, len(polled))
+	seen, proofs, bound := 0.0, 0.0, in.Capacity
+	for _, name := range slices.Sorted(maps.Keys(polled)) { // so that the sum does not depend on the order of a map
+		next, w := in.Memory.Owners[name].add(now, polled[name])
+		if m.Owners[name] = next; w.Since.IsZero() {
+			continue
+		}
+		seconds := now.Sub(w.Since).Seconds()
+		certain := float64(w.Done-min(w.Largest, w.Pending)) / seconds // a part of one batch may have been done before
+		m.Best = max(m.Best, certain)
+		if w.Behind && polled[name].late {
+			seen, proofs = seen+float64(w.Done)/seconds, proofs+1
+		} else {
+			bound = max(bound, certain)
+		}
+	}
+	done /= max(1, span.Seconds())
+	if m.Done = mean(m.Done, true, done, span, window); bound == 0 && done > 0 {
+		bound = done / float64(len(working)) // until a window is full
+	}
+	if proofs == 0 {
+		m.Best = min(m.Best, mean(m.Best, true, bound, span, provenFor))
+		return mean(bound, true, max(bound, m.Best), span, regain)
+	}
+	if !in.Now.Before(m.ScaleOut.Until) { // otherwise something else limits all replicas
+		m.ProvenAt = in.Now
+	}
+	return (cmp.Or(in.Capacity, seen/proofs) + seen/proofs) / 2
+}
+
+// add adds an owner's work since the last poll to its window, and returns the open window and a full
+// one. A full window begins and ends with a move of a position, and has one for each lease.
+func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
+	if o.Moves > 0 {
+		next = Owner{Since: now, Pending: o.Pending, Behind: o.Behind, Leases: o.Leases}
+	}
+	if w.Since.IsZero() || w.Leases != o.Leases {
+		return next, Owner{}
+	}
+	w.Done, w.Moves, w.Largest, w.Behind = w.Done+o.Done, w.Moves+o.Moves, max(w.Largest, o.Largest), w.Behind && o.Behind
+	if o.Moves == 0 || now.Sub(w.Since) < window || w.Moves < o.Leases {
+		return w, Owner{}
+	}
+	return next, w
+}
+
+// mean updates an exponential mean. The first value counts in full.
+func mean(last float64, known bool, value float64, span, over time.Duration) float64 {
+	if !known {
+		return value
+	}
+	return last + (1-math.Exp(-max(0, span.Seconds())/over.Seconds()))*(value-last)
+}
+
+// demand is what the partitions ask for in LSNs per second, none for more than one replica can do.
 type demand struct {
-	arrival  float64 // LSNs per second, over all partitions
-	backlog  float64 // LSNs
-	keepUp   work    // arrivals
-	catchUp  work    // arrivals, and the backlog within CatchUpWithin; of no partition more than one replica does
-	heaviest load    // the partition with most arrivals
-	urgent   bool    // a change has waited too long, or arrivals have jumped
+	arrival float64 // over all partitions
+	backlog float64 // LSNs
+	total   float64 // of all partitions
+	fullest float64 // of the partition that asks for most, of those that a replica keeps up with
+	outruns *load   // the partition with most arrivals of those that bring more than a replica does; nil = none
+	urgent  bool    // a change has waited too long, or arrivals have jumped
 }
 
-// work is in LSNs per second: of all partitions, and of the one with most.
-type work struct{ total, most float64 }
-
-func (w *work) add(partition float64) { w.total, w.most = w.total+partition, max(w.most, partition) }
-
-// fullest returns the work of the owner of the partition with most, if n replicas share the leases evenly by
-// count.
-func (w work) fullest(n, partitions int) float64 {
-	leases := (partitions + n - 1) / n
-	return w.most + float64(leases-1)*(w.total-w.most)/float64(max(1, partitions-1))
-}
-
-// demand adds arrivals and backlogs. Arrivals are the greater of the two means and, after a jump,
-// the latest value. No partition needs more than one replica.
-func (in Input) demand(loads []load, short, latest, capacity float64) (d demand) {
-	long := 0.0
+// demand adds arrivals, by the greater mean or, after a jump, the latest value, and backlogs.
+func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand) {
+	long, within := 0.0, cmp.Or(in.CatchUpWithin.Seconds(), math.Inf(1))
 	for _, l := range loads {
 		long += l.Arrival
 	}
@@ -122,57 +297,48 @@ func (in Input) demand(loads []load, short, latest, capacity float64) (d demand)
 			continue
 		}
 		l.Arrival *= d.arrival / cmp.Or(long, 1)
-		ask := l.Arrival
-		d.keepUp.add(ask)
-		if in.CatchUpWithin > 0 {
-			ask += l.backlog / in.CatchUpWithin.Seconds()
+		ask := min(capacity, l.Arrival+l.backlog/within)
+		if d.total += ask; l.Arrival < capacity {
+			d.fullest = max(d.fullest, ask)
+		} else if d.outruns == nil || l.Arrival > d.outruns.Arrival {
+			d.outruns = l
 		}
-		d.catchUp.add(min(ask, capacity))
 		d.backlog, d.urgent = d.backlog+l.backlog, d.urgent || l.waited
-		if l.Arrival >= d.heaviest.Arrival {
-			d.heaviest = l
-		}
 	}
 	return d
 }
 
-// fewest returns the smallest count that is enough in two ways, with leases spread evenly by count:
-// for all partitions together, and for the owner of the one that asks for most. If no count is enough for
-// that owner, it returns one with which the owner keeps up, or a further replica relieves it too little.
-func (in Input) fewest(d demand, capacity float64) (best int) {
-	partitions, least, keptUp := len(in.Lag.Partitions), math.Inf(1), false
-	for n := 1; n <= partitions; n++ {
-		room := capacity
+// fewest returns the smallest count up to limit that is enough in two ways, with leases spread evenly
+// by count: for all partitions together, and for the owner of the one that asks for most. If none is
+// enough for that owner, it returns the one beyond which replicas relieve it too little.
+func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
+	partitions, least := len(in.Lag.Partitions), math.Inf(1)
+	for n := 1; n <= limit; n++ {
+		room, leases := capacity, (partitions+n-1)/n
 		if n < in.Replicas {
 			room *= 1 - spare
 		}
-		if least <= room {
-			break
-		}
-		if d.catchUp.total > float64(n)*room && n < partitions {
-			continue
-		}
-		fullest, keepsUp := d.catchUp.fullest(n, partitions), d.keepUp.fullest(n, partitions) <= room
-		if best == 0 || keepsUp && !keptUp || fullest <= least*(1-worth*float64(n-best)/float64(best)) {
+		fullest := d.fullest + float64(leases-1)*(d.total-d.fullest)/float64(max(1, partitions-1))
+		switch {
+		case least <= room:
+			return best
+		case d.total > float64(n)*room && n < limit:
+		case best == 0, fullest <= least*(1-worth*float64(n-best)/float64(best)):
 			best, least = n, fullest
 		}
-		keptUp = keepsUp
 	}
 	return best
 }
 
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
-	a.Needed = in.fewest(d, a.Capacity)
+	a.Needed = in.fewest(d, a.Capacity, len(in.Lag.Partitions))
 	// If a capacity asks for more replicas than step 2, it has to be proven again sooner.
-	counts := provenFor.Seconds() * min(1, float64(in.Threshold)/float64(a.Needed))
-	proven, atLeast := in.Now.Sub(m.ProvenAt).Seconds() < counts, ""
-	if !proven {
-		atLeast = " at least"
-	}
-	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica does%s %.3g/s", a.Needed, d.arrival, d.backlog, atLeast, a.Capacity)
-	if proven && d.heaviest.Arrival >= a.Capacity {
-		why += fmt.Sprintf("; partition %s alone brings %.3g/s: more replicas do not help, spread its partition key", d.heaviest.of.Lease, d.heaviest.Arrival)
+	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*min(1, float64(in.Threshold)/float64(a.Needed))
+	does := map[bool]string{true: "does", false: "does at least"}[proven]
+	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s", a.Needed, d.arrival, d.backlog, does, a.Capacity)
+	if proven && d.outruns != nil {
+		why += fmt.Sprintf("; partition %s alone brings %.3g/s: more replicas do not help, spread its partition key", d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
 	enough := in.Threshold
@@ -182,10 +348,18 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	if !proven && enough < a.Replicas {
 		a.ask(enough, "sizing", "a replica may do more than was seen: the lower count of step 2 is enough")
 	}
-	if most := max(in.Replicas, 2*in.Threshold); a.Replicas > most {
-		a.ask(most, "sizing", "a scale-out asks for no more than twice the count of step 2")
+	if limit := max(in.Replicas, most*in.Threshold); a.Replicas > limit {
+		a.ask(in.fewest(d, a.Capacity, limit), "sizing", "a scale-out asks for no more than %d times the count of step 2", most)
 	}
-	in.level(a, m)
+	// Otherwise a load around the limit of one replica would start and stop it every few minutes.
+	if a.Replicas >= in.Replicas && !in.Partial {
+		m.Enough = time.Time{}
+	} else if !in.Partial {
+		m.Enough = cmp.Or(m.Enough, in.Now)
+		if held := in.Now.Sub(m.Enough); 2*a.Replicas > in.Replicas && held < levelHeld {
+			a.ask(in.Replicas, "level", "%d would do, for %s of %s: what was needed may be needed again", a.Replicas, held.Round(time.Second), levelHeld)
+		}
+	}
 	least := min(in.Replicas-1, int(math.Ceil(slowScaleIn*float64(in.Replicas))))
 	for in.Even && least > a.Replicas && len(in.Lag.Partitions)%least != 0 {
 		least-- // evenPartitions would raise it again
@@ -193,48 +367,25 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	if (!proven || in.Now.Sub(m.Began) < firstHour) && a.Replicas < least {
 		a.ask(least, "sizing", "what a replica does is not proven, or sizing began within the hour: a scale-in leaves two thirds")
 	}
-	in.notEffective(a, m, d)
+	in.notEffective(a, m, d.backlog)
 }
 
-// level holds the replicas until a lower count, but more than half of them, has been enough for
-// levelHeld. Otherwise a load that varies around the limit of one replica would start and stop it
-// every few minutes.
-func (in Input) level(a *Answer, m *Memory) {
-	switch {
-	case in.Partial:
-		return
-	case a.Replicas >= in.Replicas:
-		m.Enough = time.Time{}
-		return
-	case m.Enough.IsZero():
-		m.Enough = in.Now
-	}
-	if enough := in.Now.Sub(m.Enough); 2*a.Replicas > in.Replicas && enough < levelHeld {
-		a.ask(in.Replicas, "level", "%d would do, for %s of %s: what was needed may be needed again", a.Replicas, enough.Round(time.Second), levelHeld)
-	}
-}
-
-// notEffective judges the last scale-out, or starts to watch this one. A scale-out that did not
-// help is undone and not repeated for a while.
-func (in Input) notEffective(a *Answer, m *Memory, d demand) {
-	s, settled := &m.ScaleOut, in.Now.Sub(m.ScaleOut.At) >= settling
-	live := len(m.Owners) >= in.Replicas
+// notEffective judges the last scale-out for a backlog, or starts to watch this one. One that did not
+// help is undone, and not repeated for a while.
+func (in Input) notEffective(a *Answer, m *Memory, backlog float64) {
+	s, live := &m.ScaleOut, len(m.Owners) >= in.Replicas
+	settled, more := in.Now.Sub(s.At) >= settling, float64(in.Replicas-s.From)
 	switch {
 	case in.Now.Before(s.Until):
-	case !s.Until.IsZero(), !s.At.IsZero() && d.backlog == 0, settled && in.Replicas <= s.From:
-		*s = ScaleOut{} // the hold is over, or the scale-out was enough, or it is undone
 	case s.At.IsZero():
-		if a.Replicas > in.Replicas && in.Replicas > 0 && live && d.backlog > 0 && m.Done > 0 {
-			// After a pause m.Done is low, and any later rate would look like a gain.
-			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: max(m.Done, min(m.Short, float64(in.Replicas)*a.Capacity)), Backlog: d.backlog}
+		if a.Replicas > in.Replicas && in.Replicas > 0 && live && backlog > 0 && m.Done > 0 {
+			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
 		}
+	case !s.Until.IsZero(), backlog == 0, settled && more <= 0, // the hold is over, or it was enough, or is undone
+		settled && live && (m.Done-s.Rate)*float64(s.From) >= effective*s.Rate*more:
+		*s = ScaleOut{}
 	case settled && live:
-		due := s.Rate * float64(in.Replicas-s.From) / float64(s.From)
-		if 2*d.backlog <= s.Backlog || m.Done-s.Rate >= effective*due {
-			*s = ScaleOut{}
-		} else {
-			s.Until, m.ProvenAt = in.Now.Add(notAgain), time.Time{}
-		}
+		s.Until, m.ProvenAt = in.Now.Add(notAgain), time.Time{}
 	}
 	if in.Now.Before(s.Until) && a.Replicas > s.From {
 		a.ask(s.From, "notEffective", "more than %d replicas did no more than %d (%.3g/s): %d are not asked for before %s; look at what the handler waits for",
