@@ -342,6 +342,25 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 	if a := sizing.Size(in); a.Capacity < 12 || a.Capacity > 15 {
 		t.Errorf("half an hour without a proof leaves %.3g of 5, where the best was 20", a.Capacity)
 	}
+	// A window of a minute ends with a batch of 500, which may have begun long before it.
+	in = input(time.Minute)
+	in.Memory.Time = now.Add(-15 * time.Second)
+	in.Memory.Owners = map[string]sizing.Owner{"a": {Since: now.Add(-time.Minute), Done: 10, Pending: 800, Largest: 4, Moves: 3, Leases: 1}}
+	in.Memory.Partitions["0"] = sizing.Partition{Time: in.Memory.Time, Known: true, Arrival: 10, Session: 1800, Checkpoint: 1000}
+	in.Lag.Partitions[0] = changefeed.Partition{Lease: "0", Owner: "a", LeaseTime: now, Lag: new(int64(450)), SessionLSN: new(int64(1950)), CheckpointLSN: new(int64(1500))}
+	if a := sizing.Size(in); a.Capacity != 5 {
+		t.Errorf("510 in a minute, 500 of them at its end, make a capacity of %.3g of 5", a.Capacity)
+	}
+	// One partition brings twice what a replica does: it asks for one, and seven others for two.
+	in = input(time.Minute)
+	in.Threshold, in.Memory.Short = 8, 17
+	for p := range 8 {
+		in.Memory.Partitions[strconv.Itoa(p)] = sizing.Partition{Known: true, Arrival: 1}
+	}
+	in.Memory.Partitions["0"] = sizing.Partition{Known: true, Arrival: 10}
+	if a := sizing.Size(in); a.Needed != 3 {
+		t.Errorf("a partition that outruns a replica, and seven that need two, get %d", a.Needed)
+	}
 }
 
 // TestAnUpgradeTakesNoMoreThanAThirdAtATime: the State of an earlier release, or a lost one, does
