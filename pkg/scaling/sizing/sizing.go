@@ -110,7 +110,7 @@ type ScaleOut struct {
 	Until time.Time `json:"until,omitzero"` // until when it is not repeated; zero = it helped, or is not judged yet
 }
 
-// Size computes how many replicas a processor needs. It is deterministic and does not change in.
+// Size computes how many replicas a processor needs. It is deterministic and changes nothing of in.Memory.
 func Size(in Input) Answer {
 	m := in.Memory
 	m.Began = cmp.Or(m.Began, in.Now)
@@ -282,7 +282,7 @@ type demand struct {
 	urgent  bool    // a change has waited too long, or arrivals have jumped
 }
 
-// demand adds arrivals, by the greater mean or, after a jump, the latest value, and backlogs.
+// demand sums up. Arrivals are the greater of the two means or, after a jump, the latest value.
 func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand) {
 	long, within := 0.0, cmp.Or(in.CatchUpWithin.Seconds(), math.Inf(1))
 	for _, l := range loads {
@@ -351,7 +351,7 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	if limit := max(in.Replicas, most*in.Threshold); a.Replicas > limit {
 		a.ask(in.fewest(d, a.Capacity, limit), "sizing", "a scale-out asks for no more than %d times the count of step 2", most)
 	}
-	// Otherwise a load around the limit of one replica would start and stop it every few minutes.
+	// Without level, a load around the limit of one replica would start and stop it every few minutes.
 	if a.Replicas >= in.Replicas && !in.Partial {
 		m.Enough = time.Time{}
 	} else if !in.Partial {
@@ -381,8 +381,8 @@ func (in Input) notEffective(a *Answer, m *Memory, backlog float64) {
 		if a.Replicas > in.Replicas && in.Replicas > 0 && live && backlog > 0 && m.Done > 0 {
 			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
 		}
-	case !s.Until.IsZero(), backlog == 0, settled && more <= 0, // the hold is over, or it was enough, or is undone
-		settled && live && (m.Done-s.Rate)*float64(s.From) >= effective*s.Rate*more:
+	case !s.Until.IsZero(), backlog == 0, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
+		settled && live && (m.Done-s.Rate)*float64(s.From) >= effective*s.Rate*more: // or helped
 		*s = ScaleOut{}
 	case settled && live:
 		s.Until, m.ProvenAt = in.Now.Add(notAgain), time.Time{}
