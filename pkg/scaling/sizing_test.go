@@ -3,6 +3,7 @@ package scaling_test
 import (
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -319,7 +320,7 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 	// Eight partitions bring 10 a second each, and nothing moves.
 	input := func(provenAgo time.Duration) sizing.Input {
 		in := sizing.Input{Now: now, Replicas: 1, Threshold: 2, Capacity: 5, LeaseExpiration: time.Minute, Memory: sizing.Memory{
-			Time: now.Add(-30 * time.Minute), Began: now.Add(-24 * time.Hour), Known: true, Short: 80, Best: 5,
+			Time: now.Add(-30 * time.Minute), Began: now.Add(-24 * time.Hour), Known: true, Short: 80,
 			ProvenAt: now.Add(-provenAgo), Partitions: map[string]sizing.Partition{},
 		}}
 		in.Lag.Time = now
@@ -330,26 +331,73 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 		}
 		return in
 	}
-	if a := sizing.Size(input(time.Minute)); a.Needed != 8 || a.Replicas != 6 {
-		t.Errorf("a scale-out asks for %d of %d; three times step 2 is 6", a.Replicas, a.Needed)
+	if a := sizing.Size(input(time.Minute)); a.Needed != 8 || a.Replicas != 4 {
+		t.Errorf("a scale-out asks for %d of %d; twice step 2 is 4", a.Replicas, a.Needed)
 	}
 	// 8 where step 2 asks for 2: a quarter of four hours.
 	if a := sizing.Size(input(61 * time.Minute)); a.Replicas != 1 {
 		t.Errorf("a capacity that was proven too long ago for its price asks for %d; nothing waits, so 1 is enough", a.Replicas)
 	}
-	in := input(time.Minute)
-	in.Memory.Best = 20
-	if a := sizing.Size(in); a.Capacity < 12 || a.Capacity > 15 {
-		t.Errorf("half an hour without a proof leaves %.3g of 5, where the best was 20", a.Capacity)
-	}
 	// A window of a minute ends with a batch of 500, which may have begun long before it.
-	in = input(time.Minute)
+	in := input(time.Minute)
 	in.Memory.Time = now.Add(-15 * time.Second)
 	in.Memory.Owners = map[string]sizing.Owner{"a": {Since: now.Add(-time.Minute), Done: 10, Pending: 800, Largest: 4, Moves: 3, Leases: 1}}
 	in.Memory.Partitions["0"] = sizing.Partition{Time: in.Memory.Time, Known: true, Arrival: 10, Session: 1800, Checkpoint: 1000}
 	in.Lag.Partitions[0] = changefeed.Partition{Lease: "0", Owner: "a", LeaseTime: now, Lag: new(int64(450)), SessionLSN: new(int64(1950)), CheckpointLSN: new(int64(1500))}
 	if a := sizing.Size(in); a.Capacity != 5 {
 		t.Errorf("510 in a minute, 500 of them at its end, make a capacity of %.3g of 5", a.Capacity)
+	}
+	// Two owners kept up in a window of a minute, and were seen behind at each poll: their batches may be long.
+	behind := func(lag int64, age int64) sizing.Answer {
+		in := input(time.Hour)
+		in.Capacity, in.Memory.Time = 20, now.Add(-15*time.Second)
+		in.Memory.Owners = map[string]sizing.Owner{}
+		for p := range 2 {
+			lease, owner := strconv.Itoa(p), string(rune('a'+p))
+			in.Memory.Owners[owner] = sizing.Owner{Since: now.Add(-time.Minute), Done: 450, Pending: 200, Largest: 150, Moves: 3, Leases: 1, Behind: true}
+			in.Memory.Partitions[lease] = sizing.Partition{Time: in.Memory.Time, Known: true, Arrival: 10, Session: 1000, Checkpoint: 850}
+			in.Lag.Partitions[p] = changefeed.Partition{Lease: lease, Owner: owner, LeaseTime: now, Lag: &lag, Age: &age, SessionLSN: new(int64(1000 + lag)), CheckpointLSN: new(int64(1000))}
+		}
+		return sizing.Size(in)
+	}
+	for _, c := range []struct {
+		lag    int64
+		age    int64
+		proven bool
+	}{{200, 20, false}, {349, 44, false}, {350, 20, true}, {50, 20, true}, {200, 45, true}} {
+		if got := !behind(c.lag, c.age).Memory.ProvenAt.Before(now); got != c.proven {
+			t.Errorf("%d LSNs pending after 200, the oldest for %d s: proven %v, want %v", c.lag, c.age, got, c.proven)
+		}
+	}
+	// The owners do forty a second each, where five were proven.
+	in = input(time.Minute)
+	in.Memory.Time, in.Memory.Done = now.Add(-15*time.Second), 80
+	for p, owner := range []string{"a", "b"} {
+		lease := strconv.Itoa(p)
+		in.Memory.Partitions[lease] = sizing.Partition{Time: in.Memory.Time, Known: true, Arrival: 10, Session: 1000, Checkpoint: 400}
+		in.Lag.Partitions[p] = changefeed.Partition{Lease: lease, Owner: owner, LeaseTime: now, Lag: new(int64(0)), SessionLSN: new(int64(1000)), CheckpointLSN: new(int64(1000))}
+	}
+	if a := sizing.Size(in); !a.Memory.ProvenAt.IsZero() {
+		t.Errorf("five a second are still proven, at %v", a.Memory.ProvenAt)
+	}
+	// The batches of an owner that falls behind take minutes: their length excuses no wait of two.
+	for age, want := range map[int64]string{119: " 0 have waited", 120: " 7600 have waited"} {
+		in := input(time.Minute)
+		in.Memory.Partitions["0"] = sizing.Partition{Known: true, Arrival: 10, Batch: 500}
+		in.Lag.Partitions[0] = changefeed.Partition{Lease: "0", Lag: new(int64(10000)), Age: &age}
+		if a := sizing.Size(in); !strings.Contains(a.Reasons[0].Why, want) {
+			t.Errorf("after %d s: %q, want%s", age, a.Reasons[0].Why, want)
+		}
+	}
+	// The two partitions with most changes have one owner. Evenly spread, its other lease would ask for 0.6.
+	in = input(time.Minute)
+	in.Threshold, in.Memory.Short = 8, 8.2
+	for p, rate := range []float64{4, 3, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2} {
+		in.Memory.Partitions[strconv.Itoa(p)] = sizing.Partition{Known: true, Arrival: rate}
+		in.Lag.Partitions[p].Owner = strconv.Itoa(p / 2)
+	}
+	if a := sizing.Size(in); a.Needed != 8 {
+		t.Errorf("7 a second for one owner, where a replica does 5, get %d replicas", a.Needed)
 	}
 	// One partition brings twice what a replica does: it asks for one, and seven others for two.
 	in = input(time.Minute)

@@ -6,9 +6,7 @@ package sizing
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/feedscale/feedscale/pkg/changefeed"
@@ -20,12 +18,11 @@ const (
 	jump        = 1.3              // factor over the long mean above which the latest arrivals count: means take minutes to follow
 	patience    = 15 * time.Second // age that is normal if the owner keeps up: three looks of the SDKs, since one may be missed, and the poll is late
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
+	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer and longer
 	provenFor   = 4 * time.Hour    // how long a measured capacity counts at most: handlers and databases change within hours
-	regain      = 30 * time.Minute // mean over which a capacity returns to the best one: a database is often slow for about as long
 	firstHour   = time.Hour        // from the first poll, or an upgrade, in which scale-ins are slow: a slow hour of the load may not have come yet
 	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
 	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
-	most        = 3                // times the count of step 2 that a scale-out asks for: a capacity that was measured too low cannot cost more
 	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in while the capacity is not proven: it may be too low
 	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
@@ -72,7 +69,6 @@ type Memory struct {
 	Short      float64              `json:"short,omitempty"`     // arrivals over all partitions, mean over 45 s
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
 	ProvenAt   time.Time            `json:"provenAt,omitzero"`   // when an owner was last seen to work at its full rate
-	Best       float64              `json:"best,omitempty"`      // the best capacity that was certain; it falls to the present one within hours
 	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
 	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
 	Owners     map[string]Owner     `json:"owners,omitzero"`     // by name, live ones only
@@ -99,7 +95,7 @@ type Owner struct {
 	Moves   int       `json:"moves,omitempty"`   // of its positions
 	Leases  int       `json:"leases,omitempty"`  // that it owned during the whole window
 	Behind  bool      `json:"behind,omitempty"`  // at each poll, judged by ages
-	late    bool      // now, by more than that: as load.late
+	late    bool      // as load.late, at this poll
 }
 
 // ScaleOut is a scale-out whose effect is measured: replicas may share a limit, such as a database.
@@ -132,12 +128,11 @@ type load struct {
 	moved   int64    // LSNs that the position moved since then
 	backlog float64  // LSNs that are older than an owner that keeps up would leave them
 	waited  bool     // its oldest change is older than that
-	late    bool     // and older by half an interval of polls, to which batches are measured
+	late    bool     // and older than two batches as long as the time between two polls would leave it
 }
 
-// loads measures each partition and updates the means of arrivals. It also returns LSNs that
-// arrived per second since the last poll: in those that were measured (nil if none was), and in all,
-// with the expected value of the others.
+// loads measures each partition. It also returns LSNs that arrived per second since the last poll: in
+// those that were measured (nil if none was), and in all, with the expected value of the others.
 func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float64) {
 	m.Partitions = make(map[string]Partition, len(in.Lag.Partitions))
 	usual, known, span := 0.0, 0.0, in.Lag.Time.Sub(m.Time).Seconds()
@@ -161,9 +156,8 @@ func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float6
 		}
 		latest += *cmp.Or(l.rate, &l.Arrival)
 		if l.of.Lag != nil && l.of.Age != nil {
-			// With long batches, a change waits for up to two of them even if the owner keeps up.
-			age, keepsUp := float64(*l.of.Age), patience.Seconds()+2*l.Batch
-			if l.waited, l.late = age >= keepsUp, age >= keepsUp+span/2; l.waited {
+			age, keepsUp := float64(*l.of.Age), min(longestWait.Seconds(), patience.Seconds()+2*l.Batch) // two, if it came just after one began
+			if l.waited, l.late = age >= keepsUp, age >= patience.Seconds()+2*max(l.Batch, span); l.waited {
 				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
 			}
 		}
@@ -181,8 +175,7 @@ func (l *load) read(now time.Time) {
 		l.rate = new(float64(max(0, *p.SessionLSN-last.Session)) / span.Seconds())
 		l.Arrival, l.Known = mean(last.Arrival, last.Known, *l.rate, span, longMean), true
 	}
-	l.Time, l.Session = now, *p.SessionLSN
-	if p.CheckpointLSN == nil {
+	if l.Time, l.Session = now, *p.SessionLSN; p.CheckpointLSN == nil {
 		return
 	}
 	l.Checkpoint = *p.CheckpointLSN
@@ -190,8 +183,7 @@ func (l *load) read(now time.Time) {
 	switch {
 	case !p.Pending():
 		l.Waits, l.Batch = time.Time{}, 0
-	case l.moved > 0:
-		// A batch has ended. If it also began since the last poll, earlier ones show its length.
+	case l.moved > 0: // a batch has ended; if it also began since the last poll, earlier ones show its length
 		l.Waits, l.Batch = now, batchKept*last.Batch
 		if last.Waits.Before(last.Time) && !last.Waits.IsZero() {
 			l.Batch = max(l.Batch, now.Sub(last.Waits).Seconds())
@@ -201,8 +193,9 @@ func (l *load) read(now time.Time) {
 	}
 }
 
-// capacity returns how many LSNs per second a replica can process. It moves half of the way to what an
-// owner did in a window in which it was always behind. Any other window is a lower bound, less a batch.
+// capacity returns how many LSNs per second a replica can process. It moves half of the way to what
+// owners did in windows that prove it: the owner was always behind, and is late, or what is pending has
+// changed by a batch of each; else long batches may be all. Other windows are lower bounds, less a batch.
 func (in Input) capacity(m *Memory, loads []*load) float64 {
 	now, span := in.Lag.Time, in.Lag.Time.Sub(m.Time)
 	polled, working, done := make(map[string]Owner), make(map[string]bool), 0.0 // each owner's work since the last poll
@@ -218,34 +211,35 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 		}
 		polled[l.of.Owner], done = o, done+float64(l.moved)
 	}
+	m.Done = mean(m.Done, m.Done > 0, done/max(1, span.Seconds()), span, window)
 	m.Owners = make(map[string]Owner, len(polled))
-	seen, proofs, bound := 0.0, 0.0, in.Capacity
-	for _, name := range slices.Sorted(maps.Keys(polled)) { // so that the sum does not depend on the order of a map
-		next, w := in.Memory.Owners[name].add(now, polled[name])
-		if m.Owners[name] = next; w.Since.IsZero() {
-			continue
-		}
-		seconds := now.Sub(w.Since).Seconds()
-		certain := float64(w.Done-min(w.Largest, w.Pending)) / seconds // a part of one batch may have been done before
-		m.Best = max(m.Best, certain)
-		if w.Behind && polled[name].late {
-			seen, proofs = seen+float64(w.Done)/seconds, proofs+1
-		} else {
-			bound = max(bound, certain)
+	changed := int64(0) // of what is pending, less a batch of each owner that was behind
+	for name, o := range polled {
+		next, w := in.Memory.Owners[name].add(now, o)
+		if m.Owners[name] = next; w.Behind {
+			changed += max(o.Pending-w.Pending, w.Pending-o.Pending) - w.Largest
 		}
 	}
-	done /= max(1, span.Seconds())
-	if m.Done = mean(m.Done, true, done, span, window); bound == 0 && done > 0 {
-		bound = done / float64(len(working)) // until a window is full
+	work, within, bound := int64(0), time.Duration(0), in.Capacity
+	for name, o := range polled {
+		switch _, w := in.Memory.Owners[name].add(now, o); {
+		case w.Behind && (o.late || changed >= 0):
+			work, within = work+w.Done, within+now.Sub(w.Since)
+		case !w.Since.IsZero(): // a part of one batch may have been done before
+			bound = max(bound, float64(w.Done-min(w.Largest, w.Pending))/now.Sub(w.Since).Seconds())
+		}
 	}
-	if proofs == 0 {
-		m.Best = min(m.Best, mean(m.Best, true, bound, span, provenFor))
-		return mean(bound, true, max(bound, m.Best), span, regain)
+	if within > 0 {
+		if !in.Now.Before(m.ScaleOut.Until) { // otherwise something else limits all replicas
+			m.ProvenAt = in.Now
+		}
+		rate := float64(work) / within.Seconds()
+		return (cmp.Or(in.Capacity, rate) + rate) / 2
 	}
-	if !in.Now.Before(m.ScaleOut.Until) { // otherwise something else limits all replicas
-		m.ProvenAt = in.Now
+	if m.Done > 2*in.Capacity*float64(len(polled)) { // what was slow, such as a database, has recovered
+		m.ProvenAt = time.Time{}
 	}
-	return (cmp.Or(in.Capacity, seen/proofs) + seen/proofs) / 2
+	return cmp.Or(bound, m.Done/float64(max(1, len(working)))) // until a window is full, the work between two polls
 }
 
 // add adds an owner's work since the last poll to its window, and returns the open window and a full
@@ -278,6 +272,7 @@ type demand struct {
 	backlog float64 // LSNs
 	total   float64 // of all partitions
 	fullest float64 // of the partition that asks for most, of those that a replica keeps up with
+	other   float64 // of another lease beside that one: the mean of all or, if greater, of the fullest owner's
 	outruns *load   // the partition with most arrivals of those that bring more than a replica does; nil = none
 	urgent  bool    // a change has waited too long, or arrivals have jumped
 }
@@ -292,6 +287,8 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 	if d.urgent = latest > jump*long+1; d.urgent { // + 1: a few changes are no trend
 		d.arrival = max(d.arrival, latest)
 	}
+	type asked struct{ leases, total, most float64 }
+	owners, top := make(map[string]asked), 0.0
 	for _, l := range loads {
 		if l.of.Stuck || l.of.Wakes() == changefeed.StatusUncheckpointed { // only its owner can help
 			continue
@@ -299,18 +296,24 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 		l.Arrival *= d.arrival / cmp.Or(long, 1)
 		ask := min(capacity, l.Arrival+l.backlog/within)
 		if d.total += ask; l.Arrival < capacity {
-			d.fullest = max(d.fullest, ask)
+			o := owners[l.of.Owner]
+			d.fullest, owners[l.of.Owner] = max(d.fullest, ask), asked{o.leases + 1, o.total + ask, max(o.most, ask)}
 		} else if d.outruns == nil || l.Arrival > d.outruns.Arrival {
 			d.outruns = l
 		}
 		d.backlog, d.urgent = d.backlog+l.backlog, d.urgent || l.waited
 	}
+	for _, l := range loads {
+		if o := owners[l.of.Owner]; o.total > top {
+			top, d.other = o.total, (o.total-o.most)/max(1, o.leases-1)
+		}
+	}
+	d.other = max(d.other, (d.total-d.fullest)/float64(max(1, len(loads)-1)))
 	return d
 }
 
-// fewest returns the smallest count up to limit that is enough in two ways, with leases spread evenly
-// by count: for all partitions together, and for the owner of the one that asks for most. If none is
-// enough for that owner, it returns the one beyond which replicas relieve it too little.
+// fewest returns the smallest count up to limit that is enough for all partitions together, and for the owner
+// of the one that asks for most. If none is for that owner, it is the one beyond which relief is too small.
 func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
 	partitions, least := len(in.Lag.Partitions), math.Inf(1)
 	for n := 1; n <= limit; n++ {
@@ -318,7 +321,7 @@ func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
 		if n < in.Replicas {
 			room *= 1 - spare
 		}
-		fullest := d.fullest + float64(leases-1)*(d.total-d.fullest)/float64(max(1, partitions-1))
+		fullest := d.fullest + float64(leases-1)*d.other
 		switch {
 		case least <= room:
 			return best
@@ -333,8 +336,7 @@ func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Needed = in.fewest(d, a.Capacity, len(in.Lag.Partitions))
-	// If a capacity asks for more replicas than step 2, it has to be proven again sooner.
-	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*min(1, float64(in.Threshold)/float64(a.Needed))
+	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*min(1, float64(in.Threshold)/float64(a.Needed)) // sooner anew, the more it asks for
 	does := map[bool]string{true: "does", false: "does at least"}[proven]
 	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s", a.Needed, d.arrival, d.backlog, does, a.Capacity)
 	if proven && d.outruns != nil {
@@ -348,10 +350,9 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	if !proven && enough < a.Replicas {
 		a.ask(enough, "sizing", "a replica may do more than was seen: the lower count of step 2 is enough")
 	}
-	if limit := max(in.Replicas, most*in.Threshold); a.Replicas > limit {
-		a.ask(in.fewest(d, a.Capacity, limit), "sizing", "a scale-out asks for no more than %d times the count of step 2", most)
+	if limit := max(in.Replicas, 2*in.Threshold); a.Replicas > limit {
+		a.ask(in.fewest(d, a.Capacity, limit), "sizing", "a scale-out asks for no more than twice the count of step 2")
 	}
-	// Without level, a load around the limit of one replica would start and stop it every few minutes.
 	if a.Replicas >= in.Replicas && !in.Partial {
 		m.Enough = time.Time{}
 	} else if !in.Partial {
@@ -367,21 +368,20 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	if (!proven || in.Now.Sub(m.Began) < firstHour) && a.Replicas < least {
 		a.ask(least, "sizing", "what a replica does is not proven, or sizing began within the hour: a scale-in leaves two thirds")
 	}
-	in.notEffective(a, m, d.backlog)
+	in.notEffective(a, m, d.urgent)
 }
 
-// notEffective judges the last scale-out for a backlog, or starts to watch this one. One that did not
-// help is undone, and not repeated for a while.
-func (in Input) notEffective(a *Answer, m *Memory, backlog float64) {
+// notEffective watches an urgent scale-out. One that did not help is undone, and not repeated for a while.
+func (in Input) notEffective(a *Answer, m *Memory, urgent bool) {
 	s, live := &m.ScaleOut, len(m.Owners) >= in.Replicas
 	settled, more := in.Now.Sub(s.At) >= settling, float64(in.Replicas-s.From)
 	switch {
 	case in.Now.Before(s.Until):
 	case s.At.IsZero():
-		if a.Replicas > in.Replicas && in.Replicas > 0 && live && backlog > 0 && m.Done > 0 {
+		if a.Replicas > in.Replicas && in.Replicas > 0 && live && urgent && m.Done > 0 {
 			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
 		}
-	case !s.Until.IsZero(), backlog == 0, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
+	case !s.Until.IsZero(), !urgent, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
 		settled && live && (m.Done-s.Rate)*float64(s.From) >= effective*s.Rate*more: // or helped
 		*s = ScaleOut{}
 	case settled && live:
