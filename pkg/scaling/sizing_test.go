@@ -237,6 +237,19 @@ func TestSizing(t *testing.T) {
 		w := held(t)
 		w.wantReplicas(1, 2)
 	})
+	t.Run("unless the load has doubled: that is another one", func(t *testing.T) {
+		t.Parallel()
+		w := held(t)
+		w.polls(4)
+		w.wantReason("notEffective", "look at what the handler waits for")
+		for i := range w.arrive {
+			w.arrive[i] *= 6
+		}
+		w.polls(8) // two minutes of the hold's fifteen
+		if w.last.Replicas < 4 {
+			t.Errorf("%d replicas: %+v", w.last.Replicas, w.last.Reasons)
+		}
+	})
 	t.Run("nor are those that do what arrives, and leave the backlog as it is", func(t *testing.T) {
 		t.Parallel()
 		w := learnt(t, sized())

@@ -368,20 +368,20 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	if (!proven || in.Now.Sub(m.Began) < firstHour) && a.Replicas < least {
 		a.ask(least, "sizing", "what a replica does is not proven, or sizing began within the hour: a scale-in leaves two thirds")
 	}
-	in.notEffective(a, m, d.urgent)
+	in.notEffective(a, m, d)
 }
 
 // notEffective watches an urgent scale-out. One that did not help is undone, and not repeated for a while.
-func (in Input) notEffective(a *Answer, m *Memory, urgent bool) {
+func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 	s, live := &m.ScaleOut, len(m.Owners) >= in.Replicas
 	settled, more := in.Now.Sub(s.At) >= settling, float64(in.Replicas-s.From)
 	switch {
-	case in.Now.Before(s.Until):
+	case in.Now.Before(s.Until) && d.arrival <= 2*s.Rate: // a load that has doubled is another one
 	case s.At.IsZero():
-		if a.Replicas > in.Replicas && in.Replicas > 0 && live && urgent && m.Done > 0 {
+		if a.Replicas > in.Replicas && in.Replicas > 0 && live && d.urgent && m.Done > 0 {
 			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
 		}
-	case !s.Until.IsZero(), !urgent, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
+	case !s.Until.IsZero(), !d.urgent, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
 		settled && live && (m.Done-s.Rate)*float64(s.From) >= effective*s.Rate*more: // or helped
 		*s = ScaleOut{}
 	case settled && live:
