@@ -128,7 +128,7 @@ type load struct {
 	moved   int64    // LSNs that the position moved since then
 	backlog float64  // LSNs that are older than an owner that keeps up would leave them
 	waited  bool     // its oldest change is older than that
-	late    bool     // and older than two batches as long as the time between two polls would leave it
+	late    bool     // it has waited for two batches even if each takes as long as from poll to poll
 }
 
 // loads measures each partition. It also returns LSNs that arrived per second since the last poll: in
@@ -156,7 +156,7 @@ func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float6
 		}
 		latest += *cmp.Or(l.rate, &l.Arrival)
 		if l.of.Lag != nil && l.of.Age != nil {
-			age, keepsUp := float64(*l.of.Age), min(longestWait.Seconds(), patience.Seconds()+2*l.Batch) // two, if it came just after one began
+			age, keepsUp := float64(*l.of.Age), min(longestWait.Seconds(), patience.Seconds()+2*l.Batch) // a change that comes just after a batch began waits for two
 			if l.waited, l.late = age >= keepsUp, age >= patience.Seconds()+2*max(l.Batch, span); l.waited {
 				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
 			}
@@ -193,9 +193,9 @@ func (l *load) read(now time.Time) {
 	}
 }
 
-// capacity returns how many LSNs per second a replica can process. It moves half of the way to what
-// owners did in windows that prove it: the owner was always behind, and is late, or what is pending has
-// changed by a batch of each; else long batches may be all. Other windows are lower bounds, less a batch.
+// capacity returns how many LSNs per second a replica can process. It moves half of the way to what owners
+// did in windows that prove it: they were always behind, and they are late, or what is pending has changed
+// by a batch of each. Otherwise their batches may just be long: a window is a lower bound, less a batch.
 func (in Input) capacity(m *Memory, loads []*load) float64 {
 	now, span := in.Lag.Time, in.Lag.Time.Sub(m.Time)
 	polled, working, done := make(map[string]Owner), make(map[string]bool), 0.0 // each owner's work since the last poll
@@ -213,7 +213,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	}
 	m.Done = mean(m.Done, m.Done > 0, done/max(1, span.Seconds()), span, window)
 	m.Owners = make(map[string]Owner, len(polled))
-	changed := int64(0) // of what is pending, less a batch of each owner that was behind
+	changed := int64(0) // LSNs by which what is pending changed, less a batch, over all owners that were behind
 	for name, o := range polled {
 		next, w := in.Memory.Owners[name].add(now, o)
 		if m.Owners[name] = next; w.Behind {
@@ -272,7 +272,7 @@ type demand struct {
 	backlog float64 // LSNs
 	total   float64 // of all partitions
 	fullest float64 // of the partition that asks for most, of those that a replica keeps up with
-	other   float64 // of another lease beside that one: the mean of all or, if greater, of the fullest owner's
+	other   float64 // of each other lease of its owner: the mean of all or, if that is more, of those of the fullest owner
 	outruns *load   // the partition with most arrivals of those that bring more than a replica does; nil = none
 	urgent  bool    // a change has waited too long, or arrivals have jumped
 }
@@ -336,7 +336,7 @@ func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Needed = in.fewest(d, a.Capacity, len(in.Lag.Partitions))
-	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*min(1, float64(in.Threshold)/float64(a.Needed)) // sooner anew, the more it asks for
+	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*min(1, float64(in.Threshold)/float64(a.Needed)) // if it asks for more than step 2, it has to be proven again sooner
 	does := map[bool]string{true: "does", false: "does at least"}[proven]
 	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s", a.Needed, d.arrival, d.backlog, does, a.Capacity)
 	if proven && d.outruns != nil {
