@@ -347,8 +347,11 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 	if a := sizing.Size(input(time.Minute)); a.Needed != 8 || a.Replicas != 4 {
 		t.Errorf("a scale-out asks for %d of %d; twice step 2 is 4", a.Replicas, a.Needed)
 	}
-	// 8 where step 2 asks for 2: a quarter of four hours.
-	if a := sizing.Size(input(61 * time.Minute)); a.Replicas != 1 {
+	// 8 where step 2 asks for 2: half of four hours.
+	if a := sizing.Size(input(119 * time.Minute)); a.Replicas != 4 {
+		t.Errorf("a capacity that was proven within two hours asks for %d; twice step 2 is 4", a.Replicas)
+	}
+	if a := sizing.Size(input(121 * time.Minute)); a.Replicas != 1 {
 		t.Errorf("a capacity that was proven too long ago for its price asks for %d; nothing waits, so 1 is enough", a.Replicas)
 	}
 	// A window of a minute ends with a batch of 500, which may have begun long before it.
@@ -380,6 +383,42 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 	}{{200, 20, false}, {349, 44, false}, {350, 20, true}, {50, 20, true}, {200, 45, true}} {
 		if got := !behind(c.lag, c.age).Memory.ProvenAt.Before(now); got != c.proven {
 			t.Errorf("%d LSNs pending after 200, the oldest for %d s: proven %v, want %v", c.lag, c.age, got, c.proven)
+		}
+	}
+	// Owners that show more count at once, and those that show less by their share.
+	measured := func(believed float64, lagOfB int64) float64 {
+		in := input(time.Minute)
+		in.Capacity, in.Memory.Time = believed, now.Add(-15*time.Second)
+		in.Memory.Owners = map[string]sizing.Owner{}
+		for p, lag := range []int64{400, lagOfB} {
+			lease, owner, age := strconv.Itoa(p), string(rune('a'+p)), int64(45)
+			if lag == 0 {
+				age = 0
+			}
+			in.Memory.Owners[owner] = sizing.Owner{Since: now.Add(-time.Minute), Done: 450, Pending: 200, Largest: 150, Moves: 3, Leases: 1, Behind: true}
+			in.Memory.Partitions[lease] = sizing.Partition{Time: in.Memory.Time, Known: true, Arrival: 10, Session: 1000, Checkpoint: 970}
+			in.Lag.Partitions[p] = changefeed.Partition{Lease: lease, Owner: owner, LeaseTime: now, Lag: &lag, Age: &age, SessionLSN: new(1120 + lag), CheckpointLSN: new(int64(1120))}
+		}
+		return sizing.Size(in).Capacity
+	}
+	for _, c := range []struct {
+		believed float64
+		lagOfB   int64
+		want     float64
+	}{{20, 400, 20 - 10*2.0/3}, {20, 0, 20 - 10/3.0}, {5, 0, 10}} {
+		if got := measured(c.believed, c.lagOfB); math.Abs(got-c.want) > 0.001 {
+			t.Errorf("owners show 10/s where %v/s were believed, and %d wait for the second: %v, want %v", c.believed, c.lagOfB, got, c.want)
+		}
+	}
+	// Where changes take seconds, step 2 sees few: five owners that are at their limit now get a sixth.
+	for provenAgo, want := range map[time.Duration]int{0: 6, time.Minute: 5} {
+		in := input(provenAgo)
+		in.Replicas = 5
+		for p := range in.Lag.Partitions {
+			in.Lag.Partitions[p].Owner, in.Lag.Partitions[p].LeaseTime = strconv.Itoa(p%5), now
+		}
+		if a := sizing.Size(in); a.Replicas != want {
+			t.Errorf("five owners, at their limit %s ago, become %d, want %d", provenAgo, a.Replicas, want)
 		}
 	}
 	// The owners do forty a second each, where five were proven.

@@ -131,8 +131,7 @@ type load struct {
 	late    bool     // it has waited for two batches even if each takes as long as from poll to poll
 }
 
-// loads measures each partition. It also returns LSNs that arrived per second since the last poll: in
-// those that were measured (nil if none was), and in all, with the expected value of the others.
+// loads measures each partition. It also returns LSNs that arrived per second: measured (nil if none was), and with what is expected of the others.
 func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float64) {
 	m.Partitions = make(map[string]Partition, len(in.Lag.Partitions))
 	usual, known, span := 0.0, 0.0, in.Lag.Time.Sub(m.Time).Seconds()
@@ -193,9 +192,9 @@ func (l *load) read(now time.Time) {
 	}
 }
 
-// capacity returns how many LSNs per second a replica can process. It moves half of the way to what owners
-// did in windows that prove it: they were always behind, and they are late, or what is pending has changed
-// by a batch of each. Otherwise their batches may just be long: a window is a lower bound, less a batch.
+// capacity returns how many LSNs per second a replica can process: what owners did in windows that prove it.
+// They were always behind, and they are late, or what is pending has changed by a batch of each. Otherwise
+// their batches may just be long: a window is a lower bound, less a batch.
 func (in Input) capacity(m *Memory, loads []*load) float64 {
 	now, span := in.Lag.Time, in.Lag.Time.Sub(m.Time)
 	polled, working, done := make(map[string]Owner), make(map[string]bool), 0.0 // each owner's work since the last poll
@@ -213,18 +212,17 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	}
 	m.Done = mean(m.Done, m.Done > 0, done/max(1, span.Seconds()), span, window)
 	m.Owners = make(map[string]Owner, len(polled))
-	changed := int64(0) // LSNs by which what is pending changed, less a batch, over all owners that were behind
+	changed, work, within, proofs, bound := int64(0), int64(0), time.Duration(0), 0, in.Capacity // changed: what is pending, less a batch, of all that were behind
 	for name, o := range polled {
 		next, w := in.Memory.Owners[name].add(now, o)
 		if m.Owners[name] = next; w.Behind {
 			changed += max(o.Pending-w.Pending, w.Pending-o.Pending) - w.Largest
 		}
 	}
-	work, within, bound := int64(0), time.Duration(0), in.Capacity
 	for name, o := range polled {
 		switch _, w := in.Memory.Owners[name].add(now, o); {
 		case w.Behind && (o.late || changed >= 0):
-			work, within = work+w.Done, within+now.Sub(w.Since)
+			work, within, proofs = work+w.Done, within+now.Sub(w.Since), proofs+1
 		case !w.Since.IsZero(): // a part of one batch may have been done before
 			bound = max(bound, float64(w.Done-min(w.Largest, w.Pending))/now.Sub(w.Since).Seconds())
 		}
@@ -234,7 +232,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 			m.ProvenAt = in.Now
 		}
 		rate := float64(work) / within.Seconds()
-		return (cmp.Or(in.Capacity, rate) + rate) / 2
+		return max(rate, in.Capacity+(rate-in.Capacity)*float64(proofs)/float64(1+len(polled))) // a few slow owners are not all
 	}
 	if m.Done > 2*in.Capacity*float64(len(polled)) { // what was slow, such as a database, has recovered
 		m.ProvenAt = time.Time{}
@@ -242,8 +240,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	return cmp.Or(bound, m.Done/float64(max(1, len(working)))) // until a window is full, the work between two polls
 }
 
-// add adds an owner's work since the last poll to its window, and returns the open window and a full
-// one. A full window begins and ends with a move of a position, and has one for each lease.
+// add adds an owner's work since the last poll to its window. A full one begins and ends with a move of a position, and has one for each lease.
 func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
 	if o.Moves > 0 {
 		next = Owner{Since: now, Pending: o.Pending, Behind: o.Behind, Leases: o.Leases}
@@ -312,8 +309,7 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 	return d
 }
 
-// fewest returns the smallest count up to limit that is enough for all partitions together, and for the owner
-// of the one that asks for most. If none is for that owner, it is the one beyond which relief is too small.
+// fewest returns the smallest count up to limit that is enough for all partitions and the fullest owner, or beyond which that owner gains too little.
 func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
 	partitions, least := len(in.Lag.Partitions), math.Inf(1)
 	for n := 1; n <= limit; n++ {
@@ -336,7 +332,7 @@ func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Needed = in.fewest(d, a.Capacity, len(in.Lag.Partitions))
-	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*min(1, float64(in.Threshold)/float64(a.Needed)) // if it asks for more than step 2, it has to be proven again sooner
+	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*min(1, 2*float64(in.Threshold)/float64(a.Needed)) // if it asks for far more than step 2, it has to be proven again sooner
 	does := map[bool]string{true: "does", false: "does at least"}[proven]
 	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s", a.Needed, d.arrival, d.backlog, does, a.Capacity)
 	if proven && d.outruns != nil {
@@ -350,8 +346,12 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	if !proven && enough < a.Replicas {
 		a.ask(enough, "sizing", "a replica may do more than was seen: the lower count of step 2 is enough")
 	}
-	if limit := max(in.Replicas, 2*in.Threshold); a.Replicas > limit {
-		a.ask(in.fewest(d, a.Capacity, limit), "sizing", "a scale-out asks for no more than twice the count of step 2")
+	limit := max(in.Replicas, 2*in.Threshold)
+	if m.ProvenAt.Equal(in.Now) { // owners are at their limit now: if changes take long, step 2 counts few of them
+		limit = max(limit, len(m.Owners)+(in.Threshold+1)/2)
+	}
+	if a.Replicas > limit {
+		a.ask(in.fewest(d, a.Capacity, limit), "sizing", "for now, a scale-out asks for no more than twice the count of step 2, or half of it more than run at their limit")
 	}
 	if a.Replicas >= in.Replicas && !in.Partial {
 		m.Enough = time.Time{}
