@@ -131,7 +131,7 @@ type load struct {
 	late    bool     // it has waited for two batches even if each takes as long as from poll to poll
 }
 
-// loads measures each partition. It also returns LSNs that arrived per second: measured (nil if none was), and with what is expected of the others.
+// loads measures each partition. It returns LSNs that arrived per second, too: those measured (nil if none), and with what is expected of the others.
 func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float64) {
 	m.Partitions = make(map[string]Partition, len(in.Lag.Partitions))
 	usual, known, span := 0.0, 0.0, in.Lag.Time.Sub(m.Time).Seconds()
@@ -212,7 +212,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	}
 	m.Done = mean(m.Done, m.Done > 0, done/max(1, span.Seconds()), span, window)
 	m.Owners = make(map[string]Owner, len(polled))
-	changed, work, within, proofs, bound := int64(0), int64(0), time.Duration(0), 0, in.Capacity // changed: what is pending, less a batch, of all that were behind
+	changed, work, within, proofs, bound := int64(0), int64(0), time.Duration(0), 0, in.Capacity // changed: LSNs by which what is pending changed, less a batch, of all that were behind
 	for name, o := range polled {
 		next, w := in.Memory.Owners[name].add(now, o)
 		if m.Owners[name] = next; w.Behind {
@@ -232,7 +232,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 			m.ProvenAt = in.Now
 		}
 		rate := float64(work) / within.Seconds()
-		return max(rate, in.Capacity+(rate-in.Capacity)*float64(proofs)/float64(1+len(polled))) // a few slow owners are not all
+		return max(rate, in.Capacity+(rate-in.Capacity)*float64(proofs)/float64(1+len(polled))) // less counts by the share of owners that show it: one may have batches whose leases have moved
 	}
 	if m.Done > 2*in.Capacity*float64(len(polled)) { // what was slow, such as a database, has recovered
 		m.ProvenAt = time.Time{}
@@ -347,11 +347,11 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 		a.ask(enough, "sizing", "a replica may do more than was seen: the lower count of step 2 is enough")
 	}
 	limit := max(in.Replicas, 2*in.Threshold)
-	if m.ProvenAt.Equal(in.Now) { // owners are at their limit now: if changes take long, step 2 counts few of them
+	if m.ProvenAt.Equal(in.Now) { // owners are at their limit now, and step 2 may count little: few LSNs can be much work
 		limit = max(limit, len(m.Owners)+(in.Threshold+1)/2)
 	}
 	if a.Replicas > limit {
-		a.ask(in.fewest(d, a.Capacity, limit), "sizing", "for now, a scale-out asks for no more than twice the count of step 2, or half of it more than run at their limit")
+		a.ask(in.fewest(d, a.Capacity, limit), "sizing", "a scale-out asks for no more than twice the count of step 2, or half of it on top of replicas that are at their limit")
 	}
 	if a.Replicas >= in.Replicas && !in.Partial {
 		m.Enough = time.Time{}
