@@ -364,15 +364,18 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 		t.Errorf("510 in a minute, 500 of them at its end, make a capacity of %.3g of 5", a.Capacity)
 	}
 	// Two owners kept up in a window of a minute, and were seen behind at each poll: their batches may be long.
-	behind := func(lag int64, age int64) sizing.Answer {
+	behind := func(believed float64, age int64, lags ...int64) sizing.Answer {
 		in := input(time.Hour)
-		in.Capacity, in.Memory.Time = 20, now.Add(-15*time.Second)
+		in.Capacity, in.Memory.Time = believed, now.Add(-15*time.Second)
 		in.Memory.Owners = map[string]sizing.Owner{}
-		for p := range 2 {
-			lease, owner := strconv.Itoa(p), string(rune('a'+p))
+		for p, lag := range lags {
+			lease, owner, age := strconv.Itoa(p), string(rune('a'+p)), age
+			if lag == 0 {
+				age = 0
+			}
 			in.Memory.Owners[owner] = sizing.Owner{Since: now.Add(-time.Minute), Done: 450, Pending: 200, Largest: 150, Moves: 3, Leases: 1, Behind: true}
 			in.Memory.Partitions[lease] = sizing.Partition{Time: in.Memory.Time, Known: true, Arrival: 10, Session: 1000, Checkpoint: 850}
-			in.Lag.Partitions[p] = changefeed.Partition{Lease: lease, Owner: owner, LeaseTime: now, Lag: &lag, Age: &age, SessionLSN: new(int64(1000 + lag)), CheckpointLSN: new(int64(1000))}
+			in.Lag.Partitions[p] = changefeed.Partition{Lease: lease, Owner: owner, LeaseTime: now, Lag: &lag, Age: &age, SessionLSN: new(1000 + lag), CheckpointLSN: new(int64(1000))}
 		}
 		return sizing.Size(in)
 	}
@@ -381,32 +384,17 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 		age    int64
 		proven bool
 	}{{200, 20, false}, {349, 44, false}, {350, 20, true}, {50, 20, true}, {200, 45, true}} {
-		if got := !behind(c.lag, c.age).Memory.ProvenAt.Before(now); got != c.proven {
+		if got := !behind(20, c.age, c.lag, c.lag).Memory.ProvenAt.Before(now); got != c.proven {
 			t.Errorf("%d LSNs pending after 200, the oldest for %d s: proven %v, want %v", c.lag, c.age, got, c.proven)
 		}
 	}
-	// Owners that show more count at once, and those that show less by their share.
-	measured := func(believed float64, lagOfB int64) float64 {
-		in := input(time.Minute)
-		in.Capacity, in.Memory.Time = believed, now.Add(-15*time.Second)
-		in.Memory.Owners = map[string]sizing.Owner{}
-		for p, lag := range []int64{400, lagOfB} {
-			lease, owner, age := strconv.Itoa(p), string(rune('a'+p)), int64(45)
-			if lag == 0 {
-				age = 0
-			}
-			in.Memory.Owners[owner] = sizing.Owner{Since: now.Add(-time.Minute), Done: 450, Pending: 200, Largest: 150, Moves: 3, Leases: 1, Behind: true}
-			in.Memory.Partitions[lease] = sizing.Partition{Time: in.Memory.Time, Known: true, Arrival: 10, Session: 1000, Checkpoint: 970}
-			in.Lag.Partitions[p] = changefeed.Partition{Lease: lease, Owner: owner, LeaseTime: now, Lag: &lag, Age: &age, SessionLSN: new(1120 + lag), CheckpointLSN: new(int64(1120))}
-		}
-		return sizing.Size(in).Capacity
-	}
+	// They did 10 a second. Owners that show more count at once, and those that show less by their share.
 	for _, c := range []struct {
 		believed float64
 		lagOfB   int64
 		want     float64
 	}{{20, 400, 20 - 10*2.0/3}, {20, 0, 20 - 10/3.0}, {5, 0, 10}} {
-		if got := measured(c.believed, c.lagOfB); math.Abs(got-c.want) > 0.001 {
+		if got := behind(c.believed, 45, 400, c.lagOfB).Capacity; math.Abs(got-c.want) > 0.001 {
 			t.Errorf("owners show 10/s where %v/s were believed, and %d wait for the second: %v, want %v", c.believed, c.lagOfB, got, c.want)
 		}
 	}
