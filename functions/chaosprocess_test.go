@@ -148,10 +148,7 @@ type standalone struct {
 }
 
 func newStandalone(w *chaos) *standalone {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	testworld.Must(w.t, err)
-	settings := map[string]string{"FEEDSCALE_LISTEN": free.Addr().String()}
-	testworld.Must(w.t, free.Close())
+	settings := map[string]string{"FEEDSCALE_LISTEN": testworld.FreeAddress(w.t)}
 	for name, value := range w.settings {
 		settings[name] = value
 	}

@@ -188,7 +188,7 @@ func TestTheFirstProcessorIsWatchedAsThePageSays(t *testing.T) {
 	t.Parallel()
 	_, part, _ := strings.Cut(pages(t)["docs/start.md"], "## Against a stand-in")
 	part, _, _ = strings.Cut(part, "\n## ")
-	folder, account, answers := t.TempDir(), freeAddress(t), freeAddress(t)
+	folder, account, answers := t.TempDir(), testworld.FreeAddress(t), testworld.FreeAddress(t)
 	settings := map[string]string{"PATH": filepath.Dir(made(t, buildTool)) + ":" + os.Getenv("PATH"), "FEEDSCALE_LISTEN": answers}
 	part = strings.ReplaceAll(part, "127.0.0.1:8081", account)
 	ago := regexp.MustCompile(`\d+s ago`)

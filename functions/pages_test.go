@@ -66,7 +66,7 @@ func (s scene) shop() {
 	}
 	behind.Store(0)
 	s.settings["COSMOS"], s.settings["SERVICEBUS"] = w.Account.ConnectionString(), w.Namespace.ConnectionString()
-	s.settings["FEEDSCALE_LISTEN"] = freeAddress(s.t)
+	s.settings["FEEDSCALE_LISTEN"] = testworld.FreeAddress(s.t)
 	s.words["127.0.0.1:17071"] = s.settings["FEEDSCALE_LISTEN"]
 	s.words["127.0.0.1:18081"] = strings.TrimSuffix(strings.TrimPrefix(w.Account.Endpoint(), "http://"), "/")
 	s.words["127.0.0.1:15672"] = w.Namespace.Addr().String()

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bytes"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,10 +127,7 @@ func TestWhatOnlyReadsAsksTheProcessThatHasTheStateFileOpen(t *testing.T) {
 			t.Parallel()
 			w, settings := runs(t)
 			folder := t.TempDir()
-			free, err := net.Listen("tcp", "127.0.0.1:0")
-			testworld.Must(t, err)
-			settings["FEEDSCALE_LISTEN"], settings["FEEDSCALE_API_KEY"] = free.Addr().String(), key
-			testworld.Must(t, free.Close())
+			settings["FEEDSCALE_LISTEN"], settings["FEEDSCALE_API_KEY"] = testworld.FreeAddress(t), key
 			w.Write(testworld.Orders, 5)
 			run := start(t, folder, settings, "run")
 			run.stdout.await(t, `-000000000001"`)
@@ -180,10 +176,7 @@ func TestStatusIsWatchedUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	w, settings := runs(t)
 	folder := t.TempDir()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	testworld.Must(t, err)
-	settings["FEEDSCALE_LISTEN"], settings["FEEDSCALE_TIMER_SCHEDULE"] = free.Addr().String(), "* * * * * *"
-	testworld.Must(t, free.Close())
+	settings["FEEDSCALE_LISTEN"], settings["FEEDSCALE_TIMER_SCHEDULE"] = testworld.FreeAddress(t), "* * * * * *"
 	run := start(t, folder, settings, "run")
 	run.stdout.await(t, `-000000000001"`)
 	watch := start(t, folder, settings, "status", "--watch")

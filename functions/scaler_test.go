@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"maps"
@@ -20,22 +21,22 @@ import (
 	pb "github.com/feedscale/feedscale/pkg/scaler/externalscaler"
 )
 
-// freeAddress returns an address without a listener.
-func freeAddress(t *testing.T) string {
+// asKEDA returns a client of a scaler and its stream for orders, once the stream has said that there
+// is nothing to do. The stream ends with an error where the test hangs.
+func asKEDA(t *testing.T, address string) (pb.ExternalScalerClient, grpc.ServerStreamingClient[pb.IsActiveResponse]) {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	testworld.Must(t, err)
-	testworld.Must(t, free.Close())
-	return free.Addr().String()
-}
-
-// asKEDA returns a client of a scaler, once the scaler answers.
-func asKEDA(t *testing.T, address string) pb.ExternalScalerClient {
-	t.Helper()
-	c, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	t.Cleanup(func() { testworld.Must(t, conn.Close()) })
+	ctx, cancel := context.WithTimeout(t.Context(), testworld.Deadline)
+	t.Cleanup(cancel)
+	c := pb.NewExternalScalerClient(conn)
+	stream, err := c.StreamIsActive(ctx, orders)
 	testworld.Must(t, err)
-	t.Cleanup(func() { testworld.Must(t, c.Close()) })
-	return pb.NewExternalScalerClient(c)
+	if first, err := stream.Recv(); err != nil || first.Result {
+		t.Fatalf("with nothing to do: %v, %v", first, err)
+	}
+	return c, stream
 }
 
 var orders = &pb.ScaledObjectRef{Name: "orders", Namespace: "shop", ScalerMetadata: map[string]string{"processor": testworld.Orders}}
@@ -47,14 +48,9 @@ func TestRunPushesADecisionWithinASecondOfItsCommit(t *testing.T) {
 	t.Parallel()
 	w, settings := runs(t)
 	settings["FEEDSCALE_TIMER_SCHEDULE"] = "* * * * * *"
-	settings["FEEDSCALE_SCALER_LISTEN"] = freeAddress(t)
+	settings["FEEDSCALE_SCALER_LISTEN"] = testworld.FreeAddress(t)
 	run := start(t, t.TempDir(), settings, "run")
-	c := asKEDA(t, settings["FEEDSCALE_SCALER_LISTEN"])
-	stream, err := c.StreamIsActive(t.Context(), orders)
-	testworld.Must(t, err)
-	if first, err := stream.Recv(); err != nil || first.Result {
-		t.Fatalf("with nothing to do: %v, %v", first, err)
-	}
+	c, stream := asKEDA(t, settings["FEEDSCALE_SCALER_LISTEN"])
 	w.Write(testworld.Orders, 5)
 	pushed := make(chan time.Time, 1)
 	go func() {
@@ -86,17 +82,12 @@ func TestScalerAsksTheAPIOfAnother(t *testing.T) {
 	t.Parallel()
 	w, settings := runs(t)
 	settings["FEEDSCALE_TIMER_SCHEDULE"] = "* * * * * *"
-	settings["FEEDSCALE_LISTEN"] = freeAddress(t)
+	settings["FEEDSCALE_LISTEN"] = testworld.FreeAddress(t)
 	run := start(t, t.TempDir(), settings, "run")
 	run.stdout.await(t, `-000000000001"`)
-	address := freeAddress(t)
+	address := testworld.FreeAddress(t)
 	scaler := start(t, t.TempDir(), map[string]string{"FEEDSCALE_URL": "http://" + settings["FEEDSCALE_LISTEN"]}, "scaler", "--listen", address, "--interval", "100ms")
-	c := asKEDA(t, address)
-	stream, err := c.StreamIsActive(t.Context(), orders)
-	testworld.Must(t, err)
-	if first, err := stream.Recv(); err != nil || first.Result {
-		t.Fatalf("with nothing to do: %v, %v", first, err)
-	}
+	c, stream := asKEDA(t, address)
 	w.Write(testworld.Orders, 5)
 	run.stdout.await(t, `-000000000002"`)
 	started := time.Now()
@@ -122,17 +113,13 @@ func TestAnEventTellsTheScalerWhatHasChanged(t *testing.T) {
 	testworld.Must(t, bus.CreateSubscription("decisions", servicebusfake.SubscriptionSpec{Name: "keda"}))
 	w, settings := runs(t)
 	settings["FEEDSCALE_TIMER_SCHEDULE"] = "* * * * * *"
-	settings["FEEDSCALE_LISTEN"] = freeAddress(t)
+	settings["FEEDSCALE_LISTEN"] = testworld.FreeAddress(t)
 	settings["SERVICEBUS"], settings["FEEDSCALE_EVENTS"] = bus.ConnectionString(), "servicebus:SERVICEBUS/decisions"
 	run := start(t, t.TempDir(), settings, "run")
-	address := freeAddress(t)
+	address := testworld.FreeAddress(t)
 	scaler := start(t, t.TempDir(), map[string]string{"FEEDSCALE_URL": "http://" + settings["FEEDSCALE_LISTEN"], "SERVICEBUS": bus.ConnectionString()},
 		"scaler", "--listen", address, "--interval", "1h", "--events", "servicebus:SERVICEBUS/decisions/Subscriptions/keda")
-	stream, err := asKEDA(t, address).StreamIsActive(t.Context(), orders)
-	testworld.Must(t, err)
-	if first, err := stream.Recv(); err != nil || first.Result {
-		t.Fatalf("with nothing to do: %v, %v", first, err)
-	}
+	_, stream := asKEDA(t, address)
 	w.Write(testworld.Orders, 5)
 	if second, err := stream.Recv(); err != nil || !second.Result {
 		t.Errorf("%v, %v", second, err)
@@ -149,13 +136,9 @@ func TestScalerReadsTheStateOfAnother(t *testing.T) {
 	if r := command(t, t.TempDir(), settings, "poll"); r.Status != 0 {
 		t.Fatalf("%+v", r)
 	}
-	settings["FEEDSCALE_SCALER_LISTEN"] = freeAddress(t)
+	settings["FEEDSCALE_SCALER_LISTEN"] = testworld.FreeAddress(t)
 	scaler := start(t, t.TempDir(), settings, "scaler", "--interval", "100ms")
-	stream, err := asKEDA(t, settings["FEEDSCALE_SCALER_LISTEN"]).StreamIsActive(t.Context(), orders)
-	testworld.Must(t, err)
-	if first, err := stream.Recv(); err != nil || first.Result {
-		t.Fatalf("with nothing to do: %v, %v", first, err)
-	}
+	_, stream := asKEDA(t, settings["FEEDSCALE_SCALER_LISTEN"])
 	w.Write(testworld.Orders, 5)
 	if r := command(t, t.TempDir(), settings, "poll"); r.Status != 0 {
 		t.Fatalf("%+v", r)

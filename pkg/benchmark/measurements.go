@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/feedscale/feedscale/pkg/emulator/freeport"
 	"github.com/feedscale/feedscale/pkg/estimator"
 )
 
@@ -326,18 +326,16 @@ func startToAnswer(handler string) (time.Duration, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(folder)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find()
 	if err != nil {
 		return 0, err
 	}
-	address := free.Addr().(*net.TCPAddr)
-	free.Close()
 	s := &standIn{containers: 1, partitions: 1, processors: 1}
 	serve := exec.Command(handler, "serve")
 	serve.Dir = folder
 	serve.Env = append(os.Environ(),
 		settingOf(0)+"=AccountEndpoint=http://127.0.0.1:1/;AccountKey=a2V5;", "FEEDSCALE_PROCESSORS="+document(s),
-		fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", address.Port))
+		fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", port))
 	var output bytes.Buffer
 	serve.Stdout, serve.Stderr = bufio.NewWriter(&output), &output
 	start := time.Now()
@@ -349,7 +347,7 @@ func startToAnswer(handler string) (time.Duration, error) {
 		_ = serve.Wait()
 	}()
 	for deadline := start.Add(10 * time.Second); time.Now().Before(deadline); {
-		response, err := http.Get(fmt.Sprintf("http://%s/", address))
+		response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/", port))
 		if err == nil {
 			response.Body.Close()
 			return time.Since(start), nil

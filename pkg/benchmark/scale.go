@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/freeport"
 )
 
 // scale measures ticks of the handler under a Functions host by the number of leases: few
@@ -92,16 +93,14 @@ func startHandler(handler string, s *standIn) (*handlerProcess, error) {
 	if err := os.WriteFile(filepath.Join(folder, "processors.yaml"), []byte(document(s)), 0o600); err != nil {
 		return nil, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find()
 	if err != nil {
 		return nil, err
 	}
-	address := free.Addr().(*net.TCPAddr)
-	free.Close()
-	h := &handlerProcess{command: exec.Command(handler, "serve"), folder: folder, url: fmt.Sprint("http://", address)}
+	h := &handlerProcess{command: exec.Command(handler, "serve"), folder: folder, url: fmt.Sprintf("http://127.0.0.1:%d", port)}
 	h.command.Dir = folder
 	h.command.Env = append(os.Environ(), settingOf(0)+"="+s.connection, "FEEDSCALE_EVENT_HEARTBEAT=0", "FEEDSCALE_TICK_TIMEOUT=9m",
-		"FEEDSCALE_TIMER_SCHEDULE=0 0 0 1 1 *", fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", address.Port))
+		"FEEDSCALE_TIMER_SCHEDULE=0 0 0 1 1 *", fmt.Sprintf("FUNCTIONS_CUSTOMHANDLER_PORT=%d", port))
 	h.command.Stderr = &h.output
 	if err := h.command.Start(); err != nil {
 		return nil, err

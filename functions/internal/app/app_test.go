@@ -243,10 +243,7 @@ func TestAStateThatCannotBeOpenedFreesTheAddress(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
 	c, o := configured(t, s.Shop, s.clock, s.file, "") // which s has open
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	testworld.Must(t, err)
-	c.Settings.Listen = free.Addr().String()
-	testworld.Must(t, free.Close())
+	c.Settings.Listen = testworld.FreeAddress(t)
 	if _, err := app.Listen(c, o); err == nil || !strings.Contains(err.Error(), "another process has the state file open") {
 		t.Errorf("got %v", err)
 	}

@@ -1,12 +1,10 @@
 package functionshost
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/freeport"
 )
 
 const (
@@ -63,7 +63,7 @@ type process struct {
 func newWorker(a *app, l *log, clock *Clock, halt func(func())) (*worker, error) {
 	port := a.port
 	if port == 0 {
-		free, err := freePort()
+		free, err := freeport.Find()
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
@@ -74,26 +74,6 @@ func newWorker(a *app, l *log, clock *Clock, halt func(func())) (*worker, error)
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
 	return &worker{app: a, log: l, clock: clock, port: port, client: client, halt: halt, changed: make(chan struct{})}, nil
-}
-
-// given are the ports of all hosts of this process: between two handlers of one host nobody listens
-// on its port, and another host would find it free.
-var given sync.Map
-
-// freePort finds a port for a handler that listens later. It lies outside the range that the system
-// gives to listeners on port 0, so that nobody takes it meanwhile.
-func freePort() (port int, err error) {
-	for range 20 {
-		port = 12_000 + rand.IntN(20_000)
-		if _, before := given.LoadOrStore(port, true); before {
-			continue
-		}
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			return port, listener.Close()
-		}
-	}
-	return 0, cmp.Or(err, errors.New("20 ports that were tried are taken"))
 }
 
 // url is where the handler has to listen.

@@ -2,9 +2,13 @@ package testworld
 
 import (
 	"encoding/json"
+	"net"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/feedscale/feedscale/pkg/emulator/freeport"
 )
 
 // Must fails the test at once.
@@ -13,6 +17,14 @@ func Must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// FreeAddress returns an address of this machine for a program that is started later.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	port, err := freeport.Find()
+	Must(t, err)
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // Times of waiting.

@@ -49,7 +49,7 @@ type watched struct {
 // watch starts it. fields are more of the processor orders.
 func watch(t *testing.T, fields string, settings map[string]string) *watched {
 	t.Helper()
-	w := &watched{Shop: testworld.NewShop(t, testworld.Options{}), folder: t.TempDir(), scaler: freeAddress(t)}
+	w := &watched{Shop: testworld.NewShop(t, testworld.Options{}), folder: t.TempDir(), scaler: testworld.FreeAddress(t)}
 	w.settings = w.Settings()
 	w.settings["FEEDSCALE_LISTEN"], w.settings["FEEDSCALE_SCALER_LISTEN"] = "127.0.0.1:0", w.scaler
 	w.settings["FEEDSCALE_TIMER_SCHEDULE"] = "* * * * * *"

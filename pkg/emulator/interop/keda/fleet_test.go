@@ -62,8 +62,8 @@ func startFleet(t *testing.T, n int, schedule string, signals bool) *fleet {
 	f.bus.Control(f.listen)
 	file, err := json.Marshal(map[string]any{"processors": processors})
 	testworld.Must(t, err)
-	address := freeAddress(t)
-	f.api, f.scaler = "http://"+address, freeAddress(t)
+	address := testworld.FreeAddress(t)
+	f.api, f.scaler = "http://"+address, testworld.FreeAddress(t)
 	f.settings = map[string]string{
 		"COSMOS": f.Account.ConnectionString(), "SERVICEBUS": f.bus.ConnectionString(), "SSL_CERT_FILE": busAuthority(t),
 		"FEEDSCALE_EVENTS": "servicebus:SERVICEBUS/" + testworld.Queue, "FEEDSCALE_PROCESSORS": string(file), "FEEDSCALE_TIMER_SCHEDULE": schedule,
@@ -166,13 +166,4 @@ func busAuthority(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	testworld.Must(t, os.WriteFile(file, busPEM, 0o600))
 	return file
-}
-
-// freeAddress is one that nothing listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	testworld.Must(t, err)
-	testworld.Must(t, free.Close())
-	return free.Addr().String()
 }

@@ -239,7 +239,7 @@ type stream struct {
 // do.
 func openStreams(t *testing.T, f *fleet) []*stream {
 	t.Helper()
-	apart := freeAddress(t)
+	apart := testworld.FreeAddress(t)
 	f.program(t, nil, "scaler", "--url", f.api, "--listen", apart)
 	streams := []*stream{{"`feedscale run`", f.scaler, newArrivals()}, {"`feedscale scaler`, of an API", apart, newArrivals()}}
 	var all []func()
