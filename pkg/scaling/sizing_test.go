@@ -420,6 +420,14 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 	if a := sizing.Size(in); !a.Memory.ProvenAt.IsZero() {
 		t.Errorf("five a second are still proven, at %v", a.Memory.ProvenAt)
 	}
+	// The best of late was forty a second each. Five are believed, and nobody shows them any more.
+	for provenAt, want := range map[time.Time]float64{now.Add(-time.Minute): 40 - 35*math.Exp(-15/1800.0), {}: 5} {
+		in := input(0)
+		in.Memory.ProvenAt, in.Capacity, in.Memory.Best, in.Memory.Time = provenAt, 5, 40, now.Add(-15*time.Second)
+		if a := sizing.Size(in); math.Abs(a.Capacity-want) > 0.001 || a.Memory.Best > 40 || a.Memory.Best < 39 {
+			t.Errorf("five a second, proven at %s, after forty: capacity %v, want %v; best %v", provenAt, a.Capacity, want, a.Memory.Best)
+		}
+	}
 	// The batches of an owner that falls behind take minutes: their length excuses no wait of two.
 	for age, want := range map[int64]string{119: " 0 have waited", 120: " 7600 have waited"} {
 		in := input(time.Minute)

@@ -1,6 +1,5 @@
-// Package sizing computes from arrivals, the capacity of a replica and the backlog how many replicas a
-// processor needs: step 3 of docs/decide.md, which has the formula and a worked example. It is pure, and
-// imports the domain alone. Start with [Size]. The API may change in any release.
+// Package sizing computes how many replicas a processor needs: step 3 of docs/decide.md, which has the formula
+// and an example. It is pure, and imports the domain alone. Start with [Size]. The API may change in any release.
 package sizing
 
 import (
@@ -20,6 +19,7 @@ const (
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
 	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer and longer
 	provenFor   = 4 * time.Hour    // how long a measured capacity counts at most: handlers and databases change within hours
+	regained    = 30 * time.Minute // mean with which a capacity that nobody shows any more returns to the best of late: a database recovers within minutes
 	firstHour   = time.Hour        // from the first poll, or an upgrade, in which scale-ins are slow: a slow hour of the load may not have come yet
 	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
 	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
@@ -70,6 +70,7 @@ type Memory struct {
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
 	ProvenAt   time.Time            `json:"provenAt,omitzero"`   // when an owner was last seen to work at its full rate
 	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
+	Best       float64              `json:"best,omitempty"`      // LSNs per second of a replica: highest capacity of late, which falls to the present one in hours
 	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
 	Owners     map[string]Owner     `json:"owners,omitzero"`     // by name, live ones only
 	Partitions map[string]Partition `json:"partitions,omitzero"` // by lease token
@@ -112,6 +113,10 @@ func Size(in Input) Answer {
 	m.Began = cmp.Or(m.Began, in.Now)
 	loads, arrival, latest := in.loads(&m)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
+	m.Best = max(a.Capacity, mean(m.Best, m.Best > 0, a.Capacity, in.Lag.Time.Sub(m.Time), provenFor/2))
+	if !m.ProvenAt.Equal(in.Now) && !m.ProvenAt.IsZero() { // it is proven, and nobody shows it now
+		a.Capacity = mean(a.Capacity, true, m.Best, in.Lag.Time.Sub(m.Time), regained)
+	}
 	m.Time = in.Lag.Time
 	if a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0 {
 		in.answer(&a, &m, in.demand(loads, m.Short, latest, a.Capacity))
@@ -193,27 +198,24 @@ func (l *load) read(now time.Time) {
 }
 
 // capacity returns how many LSNs per second a replica can process: what owners did in windows that prove it.
-// They were always behind, and they are late, or what is pending has changed by a batch of each. Otherwise
-// their batches may just be long: a window is a lower bound, less a batch.
+// They were always behind, and late, or what is pending changed by a batch of each. Else it is a lower bound, less a batch.
 func (in Input) capacity(m *Memory, loads []*load) float64 {
 	now, span := in.Lag.Time, in.Lag.Time.Sub(m.Time)
-	polled, working, done := make(map[string]Owner), make(map[string]bool), 0.0 // each owner's work since the last poll
+	polled, working, done := make(map[string]Owner), 0, 0.0 // each owner's work since the last poll
 	for _, l := range loads {
 		if !l.of.Live(in.Now, in.LeaseExpiration) {
 			continue
 		}
 		o := polled[l.of.Owner]
 		o.Leases, o.Done, o.Behind, o.late = o.Leases+1, o.Done+l.moved, o.Behind || l.waited, o.late || l.late
-		o.Pending, o.Largest = o.Pending+*cmp.Or(l.of.Lag, new(int64)), max(o.Largest, l.moved)
-		if l.moved > 0 {
-			o.Moves, working[l.of.Owner] = o.Moves+1, true
-		}
+		o.Pending, o.Largest, o.Moves = o.Pending+*cmp.Or(l.of.Lag, new(int64)), max(o.Largest, l.moved), o.Moves+int(min(1, l.moved))
 		polled[l.of.Owner], done = o, done+float64(l.moved)
 	}
 	m.Done = mean(m.Done, m.Done > 0, done/max(1, span.Seconds()), span, window)
 	m.Owners = make(map[string]Owner, len(polled))
 	changed, work, within, proofs, bound := int64(0), int64(0), time.Duration(0), 0, in.Capacity // changed: LSNs by which what is pending changed, less a batch, of all that were behind
 	for name, o := range polled {
+		working += min(1, o.Moves)
 		next, w := in.Memory.Owners[name].add(now, o)
 		if m.Owners[name] = next; w.Behind {
 			changed += max(o.Pending-w.Pending, w.Pending-o.Pending) - w.Largest
@@ -237,7 +239,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	if m.Done > 2*in.Capacity*float64(len(polled)) { // what was slow, such as a database, has recovered
 		m.ProvenAt = time.Time{}
 	}
-	return cmp.Or(bound, m.Done/float64(max(1, len(working)))) // until a window is full, the work between two polls
+	return cmp.Or(bound, m.Done/float64(max(1, working))) // until a window is full, the work between two polls
 }
 
 // add adds an owner's work since the last poll to its window. A full one begins and ends with a move of a position, and has one for each lease.
@@ -333,8 +335,7 @@ func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
 func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Needed = in.fewest(d, a.Capacity, len(in.Lag.Partitions))
 	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*min(1, 2*float64(in.Threshold)/float64(a.Needed)) // if it asks for far more than step 2, it has to be proven again sooner
-	does := map[bool]string{true: "does", false: "does at least"}[proven]
-	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s", a.Needed, d.arrival, d.backlog, does, a.Capacity)
+	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s", a.Needed, d.arrival, d.backlog, map[bool]string{true: "does", false: "does at least"}[proven], a.Capacity)
 	if proven && d.outruns != nil {
 		why += fmt.Sprintf("; partition %s alone brings %.3g/s: more replicas do not help, spread its partition key", d.outruns.of.Lease, d.outruns.Arrival)
 	}
@@ -377,10 +378,9 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 	settled, more := in.Now.Sub(s.At) >= settling, float64(in.Replicas-s.From)
 	switch {
 	case in.Now.Before(s.Until) && d.arrival <= 2*s.Rate: // a load that has doubled is another one
+	case s.At.IsZero() && (a.Replicas <= in.Replicas || in.Replicas == 0 || !live || !d.urgent || m.Done == 0): // nothing to watch
 	case s.At.IsZero():
-		if a.Replicas > in.Replicas && in.Replicas > 0 && live && d.urgent && m.Done > 0 {
-			*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
-		}
+		*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
 	case !s.Until.IsZero(), !d.urgent, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
 		settled && live && (m.Done-s.Rate)*float64(s.From) >= effective*s.Rate*more: // or helped
 		*s = ScaleOut{}
