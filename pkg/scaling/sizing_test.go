@@ -347,11 +347,11 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 	if a := sizing.Size(input(time.Minute)); a.Needed != 8 || a.Replicas != 4 {
 		t.Errorf("a scale-out asks for %d of %d; twice step 2 is 4", a.Replicas, a.Needed)
 	}
-	// 8 where step 2 asks for 2: half of four hours.
-	if a := sizing.Size(input(119 * time.Minute)); a.Replicas != 4 {
-		t.Errorf("a capacity that was proven within two hours asks for %d; twice step 2 is 4", a.Replicas)
+	// 8 where step 2 asks for 2: a quarter of four hours.
+	if a := sizing.Size(input(59 * time.Minute)); a.Replicas != 4 {
+		t.Errorf("a capacity that was proven within the hour asks for %d; twice step 2 is 4", a.Replicas)
 	}
-	if a := sizing.Size(input(121 * time.Minute)); a.Replicas != 1 {
+	if a := sizing.Size(input(61 * time.Minute)); a.Replicas != 1 {
 		t.Errorf("a capacity that was proven too long ago for its price asks for %d; nothing waits, so 1 is enough", a.Replicas)
 	}
 	// A window of a minute ends with a batch of 500, which may have begun long before it.
@@ -383,7 +383,7 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 		lag    int64
 		age    int64
 		proven bool
-	}{{200, 20, false}, {349, 44, false}, {350, 20, true}, {50, 20, true}, {200, 45, true}} {
+	}{{200, 20, false}, {349, 39, false}, {350, 20, true}, {50, 20, true}, {200, 40, true}} {
 		if got := !behind(20, c.age, c.lag, c.lag).Memory.ProvenAt.Before(now); got != c.proven {
 			t.Errorf("%d LSNs pending after 200, the oldest for %d s: proven %v, want %v", c.lag, c.age, got, c.proven)
 		}

@@ -15,7 +15,7 @@ const (
 	window      = 45 * time.Second // shortest time over which a rate is measured: three polls, so that one busy poll is no trend
 	longMean    = 4 * time.Minute  // mean of arrivals that evens out bursts of a minute
 	jump        = 1.3              // factor over the long mean above which the latest arrivals count: means take minutes to follow
-	patience    = 15 * time.Second // age that is normal if the owner keeps up: three looks of the SDKs, since one may be missed, and the poll is late
+	patience    = 10 * time.Second // age that is normal if the owner keeps up: two looks of the SDKs, since one may be missed
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
 	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer and longer
 	provenFor   = 4 * time.Hour    // how long a measured capacity counts at most: handlers and databases change within hours
@@ -160,7 +160,7 @@ func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float6
 		}
 		latest += *cmp.Or(l.rate, &l.Arrival)
 		if l.of.Lag != nil && l.of.Age != nil {
-			age, keepsUp := float64(*l.of.Age), min(longestWait.Seconds(), patience.Seconds()+2*l.Batch) // a change that comes just after a batch began waits for two
+			age, keepsUp := float64(*l.of.Age), min(longestWait.Seconds(), patience.Seconds()+2*batchKept*l.Batch) // a change that comes just after a batch began waits for two
 			if l.waited, l.late = age >= keepsUp, age >= patience.Seconds()+2*max(l.Batch, span); l.waited {
 				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
 			}
@@ -334,7 +334,7 @@ func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Needed = in.fewest(d, a.Capacity, len(in.Lag.Partitions))
-	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*min(1, 2*float64(in.Threshold)/float64(a.Needed)) // if it asks for far more than step 2, it has to be proven again sooner
+	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*math.Pow(min(1, 2*float64(in.Threshold)/float64(a.Needed)), 2) // if it asks for far more than step 2, it has to be proven again sooner
 	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s", a.Needed, d.arrival, d.backlog, map[bool]string{true: "does", false: "does at least"}[proven], a.Capacity)
 	if proven && d.outruns != nil {
 		why += fmt.Sprintf("; partition %s alone brings %.3g/s: more replicas do not help, spread its partition key", d.outruns.of.Lease, d.outruns.Arrival)
