@@ -363,6 +363,16 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 	if a := sizing.Size(in); a.Capacity != 5 {
 		t.Errorf("510 in a minute, 500 of them at its end, make a capacity of %.3g of 5", a.Capacity)
 	}
+	// The first batch ends, 500 LSNs. Between polls of 5 s, nobody knows how long it has taken.
+	for span, want := range map[time.Duration]float64{5 * time.Second: 500 / 5 * (1 - math.Exp(-5.0/45)), 15 * time.Second: 500 / 15.0} {
+		in := input(time.Hour)
+		in.Capacity, in.Memory.ProvenAt, in.Memory.Time = 0, time.Time{}, now.Add(-span)
+		in.Memory.Partitions["0"] = sizing.Partition{Time: in.Memory.Time, Known: true, Arrival: 10, Session: 1800, Checkpoint: 1000}
+		in.Lag.Partitions[0] = changefeed.Partition{Lease: "0", Owner: "a", LeaseTime: now, Lag: new(int64(450)), SessionLSN: new(int64(1950)), CheckpointLSN: new(int64(1500))}
+		if got := sizing.Size(in).Capacity; math.Abs(got-want) > 0.001 {
+			t.Errorf("a first batch of 500 between polls of %s makes a capacity of %v, want %v", span, got, want)
+		}
+	}
 	// Two owners kept up in a window of a minute, and were seen behind at each poll: their batches may be long.
 	behind := func(believed float64, age int64, lags ...int64) sizing.Answer {
 		in := input(time.Hour)

@@ -211,7 +211,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 		o.Pending, o.Largest, o.Moves = o.Pending+*cmp.Or(l.of.Lag, new(int64)), max(o.Largest, l.moved), o.Moves+int(min(1, l.moved))
 		polled[l.of.Owner], done = o, done+float64(l.moved)
 	}
-	m.Done = mean(m.Done, m.Done > 0, done/max(1, span.Seconds()), span, window)
+	m.Done = mean(m.Done, m.Done > 0 || span < patience, done/max(1, span.Seconds()), span, window) // between short polls a batch ends that took far longer
 	m.Owners = make(map[string]Owner, len(polled))
 	changed, work, within, proofs, bound := int64(0), int64(0), time.Duration(0), 0, in.Capacity // changed: LSNs by which what is pending changed, less a batch, of all that were behind
 	for name, o := range polled {
