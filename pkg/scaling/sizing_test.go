@@ -363,7 +363,7 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 	if a := sizing.Size(in); a.Capacity != 5 {
 		t.Errorf("510 in a minute, 500 of them at its end, make a capacity of %.3g of 5", a.Capacity)
 	}
-	// The first batch ends, 500 LSNs. Between polls of 5 s, nobody knows how long it has taken.
+	// The first batch of an owner ends with 500 LSNs. It may have taken longer than the 5 s between two polls.
 	for span, want := range map[time.Duration]float64{5 * time.Second: 500 / 5 * (1 - math.Exp(-5.0/45)), 15 * time.Second: 500 / 15.0} {
 		in := input(time.Hour)
 		in.Capacity, in.Memory.ProvenAt, in.Memory.Time = 0, time.Time{}, now.Add(-span)
@@ -430,7 +430,7 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 	if a := sizing.Size(in); !a.Memory.ProvenAt.IsZero() {
 		t.Errorf("five a second are still proven, at %v", a.Memory.ProvenAt)
 	}
-	// The best of late was forty a second each. Five are believed, and nobody shows them any more.
+	// The highest recent capacity is forty a second. Five are believed now, and no owner shows its full capacity.
 	for provenAt, want := range map[time.Time]float64{now.Add(-time.Minute): 40 - 35*math.Exp(-15/1800.0), {}: 5} {
 		in := input(0)
 		in.Memory.ProvenAt, in.Capacity, in.Memory.Best, in.Memory.Time = provenAt, 5, 40, now.Add(-15*time.Second)

@@ -19,7 +19,7 @@ const (
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
 	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer and longer
 	provenFor   = 4 * time.Hour    // how long a measured capacity counts at most: handlers and databases change within hours
-	regained    = 30 * time.Minute // mean with which a capacity that nobody shows any more returns to the best of late: a database recovers within minutes
+	regained    = 30 * time.Minute // mean by which a proven capacity returns to the highest recent one while no owner shows it: a database recovers within minutes
 	firstHour   = time.Hour        // from the first poll, or an upgrade, in which scale-ins are slow: a slow hour of the load may not have come yet
 	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
 	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
@@ -70,7 +70,7 @@ type Memory struct {
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
 	ProvenAt   time.Time            `json:"provenAt,omitzero"`   // when an owner was last seen to work at its full rate
 	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
-	Best       float64              `json:"best,omitempty"`      // LSNs per second of a replica: highest capacity of late, which falls to the present one in hours
+	Best       float64              `json:"best,omitempty"`      // LSNs per second of a replica: highest recent capacity, which falls to the present one in hours
 	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
 	Owners     map[string]Owner     `json:"owners,omitzero"`     // by name, live ones only
 	Partitions map[string]Partition `json:"partitions,omitzero"` // by lease token
@@ -114,7 +114,7 @@ func Size(in Input) Answer {
 	loads, arrival, latest := in.loads(&m)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
 	m.Best = max(a.Capacity, mean(m.Best, m.Best > 0, a.Capacity, in.Lag.Time.Sub(m.Time), provenFor/2))
-	if !m.ProvenAt.Equal(in.Now) && !m.ProvenAt.IsZero() { // it is proven, and nobody shows it now
+	if !m.ProvenAt.Equal(in.Now) && !m.ProvenAt.IsZero() { // proven before, and no owner shows it at this poll
 		a.Capacity = mean(a.Capacity, true, m.Best, in.Lag.Time.Sub(m.Time), regained)
 	}
 	m.Time = in.Lag.Time
@@ -211,7 +211,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 		o.Pending, o.Largest, o.Moves = o.Pending+*cmp.Or(l.of.Lag, new(int64)), max(o.Largest, l.moved), o.Moves+int(min(1, l.moved))
 		polled[l.of.Owner], done = o, done+float64(l.moved)
 	}
-	m.Done = mean(m.Done, m.Done > 0 || span < patience, done/max(1, span.Seconds()), span, window) // between short polls a batch ends that took far longer
+	m.Done = mean(m.Done, m.Done > 0 || span < patience, done/max(1, span.Seconds()), span, window) // a batch that ends between two short polls may have begun long before
 	m.Owners = make(map[string]Owner, len(polled))
 	changed, work, within, proofs, bound := int64(0), int64(0), time.Duration(0), 0, in.Capacity // changed: LSNs by which what is pending changed, less a batch, of all that were behind
 	for name, o := range polled {
