@@ -17,13 +17,11 @@ const (
 	jump        = 1.3              // factor over the long mean above which the latest arrivals count: means take minutes to follow
 	patience    = 10 * time.Second // age that is normal if the owner keeps up: two looks of the SDKs, since one may be missed
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
-	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer and longer
-	provenFor   = 4 * time.Hour    // how long a measured capacity counts at most: handlers and databases change within hours
-	regained    = 30 * time.Minute // mean by which a proven capacity returns to the highest recent one while no owner shows it: a database recovers within minutes
-	firstHour   = time.Hour        // from the first poll, or an upgrade, in which scale-ins are slow: a slow hour of the load may not have come yet
-	spare       = 0.1              // share of its capacity that a replica keeps free at a scale-in: arrivals vary by about as much
-	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else new replicas would be idle
-	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in while the capacity is not proven: it may be too low
+	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer
+	provenFor   = time.Hour        // how long a measured capacity counts: handlers and databases change within hours
+	firstHour   = time.Hour        // from the first poll, or an upgrade, in which scale-ins are slow: the busy hour may come yet
+	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else replicas would be idle
+	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in while no capacity is proven: it may be too low
 	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
 	settling    = 3 * time.Minute  // from a scale-out until leases have moved and the rates show it
@@ -70,7 +68,6 @@ type Memory struct {
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
 	ProvenAt   time.Time            `json:"provenAt,omitzero"`   // when an owner was last seen to work at its full rate
 	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
-	Best       float64              `json:"best,omitempty"`      // LSNs per second of a replica: highest recent capacity, which falls to the present one in hours
 	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
 	Owners     map[string]Owner     `json:"owners,omitzero"`     // by name, live ones only
 	Partitions map[string]Partition `json:"partitions,omitzero"` // by lease token
@@ -113,10 +110,6 @@ func Size(in Input) Answer {
 	m.Began = cmp.Or(m.Began, in.Now)
 	loads, arrival, latest := in.loads(&m)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
-	m.Best = max(a.Capacity, mean(m.Best, m.Best > 0, a.Capacity, in.Lag.Time.Sub(m.Time), provenFor/2))
-	if !m.ProvenAt.Equal(in.Now) && !m.ProvenAt.IsZero() { // proven before, and no owner shows it at this poll
-		a.Capacity = mean(a.Capacity, true, m.Best, in.Lag.Time.Sub(m.Time), regained)
-	}
 	m.Time = in.Lag.Time
 	if a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0 {
 		in.answer(&a, &m, in.demand(loads, m.Short, latest, a.Capacity))
@@ -136,7 +129,8 @@ type load struct {
 	late    bool     // it has waited for two batches even if each takes as long as from poll to poll
 }
 
-// loads measures each partition. It returns LSNs that arrived per second, too: those measured (nil if none), and with what is expected of the others.
+// loads measures each partition. It returns LSNs that arrived per second, too: those measured (nil if none), and with
+// what is expected of the other partitions.
 func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float64) {
 	m.Partitions = make(map[string]Partition, len(in.Lag.Partitions))
 	usual, known, span := 0.0, 0.0, in.Lag.Time.Sub(m.Time).Seconds()
@@ -160,7 +154,9 @@ func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float6
 		}
 		latest += *cmp.Or(l.rate, &l.Arrival)
 		if l.of.Lag != nil && l.of.Age != nil {
-			age, keepsUp := float64(*l.of.Age), min(longestWait.Seconds(), patience.Seconds()+2*batchKept*l.Batch) // a change that comes just after a batch began waits for two
+			age := float64(*l.of.Age)
+			// A change that comes just after a batch began waits for two.
+			keepsUp := min(longestWait.Seconds(), patience.Seconds()+2*batchKept*l.Batch)
 			if l.waited, l.late = age >= keepsUp, age >= patience.Seconds()+2*max(l.Batch, span); l.waited {
 				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
 			}
@@ -211,9 +207,11 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 		o.Pending, o.Largest, o.Moves = o.Pending+*cmp.Or(l.of.Lag, new(int64)), max(o.Largest, l.moved), o.Moves+int(min(1, l.moved))
 		polled[l.of.Owner], done = o, done+float64(l.moved)
 	}
-	m.Done = mean(m.Done, m.Done > 0 || span < patience, done/max(1, span.Seconds()), span, window) // a batch that ends between two short polls may have begun long before
+	// A batch that ends between two short polls may have begun long before: there the mean begins at zero.
+	m.Done = mean(m.Done, m.Done > 0 || span < patience, done/max(1, span.Seconds()), span, window)
 	m.Owners = make(map[string]Owner, len(polled))
-	changed, work, within, proofs, bound := int64(0), int64(0), time.Duration(0), 0, in.Capacity // changed: LSNs by which what is pending changed, less a batch, of all that were behind
+	changed := int64(0) // LSNs by which what is pending changed, less a batch, of all that were behind
+	work, within, proofs, bound := int64(0), time.Duration(0), 0, in.Capacity
 	for name, o := range polled {
 		working += min(1, o.Moves)
 		next, w := in.Memory.Owners[name].add(now, o)
@@ -230,11 +228,10 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 		}
 	}
 	if within > 0 {
-		if !in.Now.Before(m.ScaleOut.Until) { // otherwise something else limits all replicas
-			m.ProvenAt = in.Now
-		}
+		m.ProvenAt = in.Now
 		rate := float64(work) / within.Seconds()
-		return max(rate, in.Capacity+(rate-in.Capacity)*float64(proofs)/float64(1+len(polled))) // less counts by the share of owners that show it: one may have batches whose leases have moved
+		// Less counts by the share of owners that show it: one may have batches whose leases have moved.
+		return max(rate, in.Capacity+(rate-in.Capacity)*float64(proofs)/float64(1+len(polled)))
 	}
 	if m.Done > 2*in.Capacity*float64(len(polled)) { // what was slow, such as a database, has recovered
 		m.ProvenAt = time.Time{}
@@ -242,7 +239,8 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	return cmp.Or(bound, m.Done/float64(max(1, working))) // until a window is full, the work between two polls
 }
 
-// add adds an owner's work since the last poll to its window. A full one begins and ends with a move of a position, and has one for each lease.
+// add adds an owner's work since the last poll to its window. A full one begins and ends with a move of a position,
+// and has one for each lease.
 func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
 	if o.Moves > 0 {
 		next = Owner{Since: now, Pending: o.Pending, Behind: o.Behind, Leases: o.Leases}
@@ -271,7 +269,6 @@ type demand struct {
 	backlog float64 // LSNs
 	total   float64 // of all partitions
 	fullest float64 // of the partition that asks for most, of those that a replica keeps up with
-	other   float64 // of each other lease of its owner: the mean of all or, if that is more, of those of the fullest owner
 	outruns *load   // the partition with most arrivals of those that bring more than a replica does; nil = none
 	urgent  bool    // a change has waited too long, or arrivals have jumped
 }
@@ -286,8 +283,6 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 	if d.urgent = latest > jump*long+1; d.urgent { // + 1: a few changes are no trend
 		d.arrival = max(d.arrival, latest)
 	}
-	type asked struct{ leases, total, most float64 }
-	owners, top := make(map[string]asked), 0.0
 	for _, l := range loads {
 		if l.of.Stuck || l.of.Wakes() == changefeed.StatusUncheckpointed { // only its owner can help
 			continue
@@ -295,35 +290,27 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 		l.Arrival *= d.arrival / cmp.Or(long, 1)
 		ask := min(capacity, l.Arrival+l.backlog/within)
 		if d.total += ask; l.Arrival < capacity {
-			o := owners[l.of.Owner]
-			d.fullest, owners[l.of.Owner] = max(d.fullest, ask), asked{o.leases + 1, o.total + ask, max(o.most, ask)}
+			d.fullest = max(d.fullest, ask)
 		} else if d.outruns == nil || l.Arrival > d.outruns.Arrival {
 			d.outruns = l
 		}
 		d.backlog, d.urgent = d.backlog+l.backlog, d.urgent || l.waited
 	}
-	for _, l := range loads {
-		if o := owners[l.of.Owner]; o.total > top {
-			top, d.other = o.total, (o.total-o.most)/max(1, o.leases-1)
-		}
-	}
-	d.other = max(d.other, (d.total-d.fullest)/float64(max(1, len(loads)-1)))
 	return d
 }
 
-// fewest returns the smallest count up to limit that is enough for all partitions and the fullest owner, or beyond which that owner gains too little.
-func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
+// fewest returns the smallest count that is enough for all partitions and the fullest owner, or beyond which that
+// owner gains too little.
+func (in Input) fewest(d demand, capacity float64) (best int) {
 	partitions, least := len(in.Lag.Partitions), math.Inf(1)
-	for n := 1; n <= limit; n++ {
-		room, leases := capacity, (partitions+n-1)/n
-		if n < in.Replicas {
-			room *= 1 - spare
-		}
-		fullest := d.fullest + float64(leases-1)*d.other
+	other := (d.total - d.fullest) / float64(max(1, partitions-1)) // of each other lease of the fullest owner: the mean
+	for n := 1; n <= partitions; n++ {
+		leases := (partitions + n - 1) / n
+		fullest := d.fullest + float64(leases-1)*other
 		switch {
-		case least <= room:
+		case least <= capacity:
 			return best
-		case d.total > float64(n)*room && n < limit:
+		case d.total > float64(n)*capacity && n < partitions:
 		case best == 0, fullest <= least*(1-worth*float64(n-best)/float64(best)):
 			best, least = n, fullest
 		}
@@ -333,33 +320,32 @@ func (in Input) fewest(d demand, capacity float64, limit int) (best int) {
 
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
-	a.Needed = in.fewest(d, a.Capacity, len(in.Lag.Partitions))
-	proven := in.Now.Sub(m.ProvenAt).Seconds() < provenFor.Seconds()*math.Pow(min(1, 2*float64(in.Threshold)/float64(a.Needed)), 2) // if it asks for far more than step 2, it has to be proven again sooner
-	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s", a.Needed, d.arrival, d.backlog, map[bool]string{true: "does", false: "does at least"}[proven], a.Capacity)
+	a.Needed = in.fewest(d, a.Capacity)
+	proven := in.Now.Sub(m.ProvenAt) < provenFor
+	does := map[bool]string{true: "does", false: "does at least"}[proven]
+	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s", a.Needed, d.arrival, d.backlog, does, a.Capacity)
 	if proven && d.outruns != nil {
-		why += fmt.Sprintf("; partition %s alone brings %.3g/s: more replicas do not help, spread its partition key", d.outruns.of.Lease, d.outruns.Arrival)
+		why += fmt.Sprintf("; partition %s alone brings %.3g/s: more replicas do not help, spread its partition key",
+			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	enough := in.Threshold
-	if !d.urgent && in.Threshold <= 2*in.Replicas {
-		enough = min(enough, in.Replicas)
-	}
-	if !proven && enough < a.Replicas {
-		a.ask(enough, "sizing", "a replica may do more than was seen: the lower count of step 2 is enough")
-	}
-	limit := max(in.Replicas, 2*in.Threshold)
-	if m.ProvenAt.Equal(in.Now) { // owners are at their limit now, and step 2 may count little: few LSNs can be much work
-		limit = max(limit, len(m.Owners)+(in.Threshold+1)/2)
+	limit, allowed := max(in.Replicas, 2*in.Threshold), "a scale-out asks for no more than twice the count of step 2"
+	if !proven {
+		limit, allowed = in.Threshold, "a replica may do more than was seen: the lower count of step 2 is enough"
+		if !d.urgent && in.Threshold <= 2*in.Replicas {
+			limit = min(limit, in.Replicas)
+		}
 	}
 	if a.Replicas > limit {
-		a.ask(in.fewest(d, a.Capacity, limit), "sizing", "a scale-out asks for no more than twice the count of step 2, or half of it on top of replicas that are at their limit")
+		a.ask(limit, "sizing", "%s", allowed)
 	}
 	if a.Replicas >= in.Replicas && !in.Partial {
 		m.Enough = time.Time{}
 	} else if !in.Partial {
 		m.Enough = cmp.Or(m.Enough, in.Now)
 		if held := in.Now.Sub(m.Enough); 2*a.Replicas > in.Replicas && held < levelHeld {
-			a.ask(in.Replicas, "level", "%d would do, for %s of %s: what was needed may be needed again", a.Replicas, held.Round(time.Second), levelHeld)
+			a.ask(in.Replicas, "level", "%d would do, for %s of %s: what was needed may be needed again",
+				a.Replicas, held.Round(time.Second), levelHeld)
 		}
 	}
 	least := min(in.Replicas-1, int(math.Ceil(slowScaleIn*float64(in.Replicas))))
@@ -388,8 +374,8 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 		s.Until, m.ProvenAt = in.Now.Add(notAgain), time.Time{}
 	}
 	if in.Now.Before(s.Until) && a.Replicas > s.From {
-		a.ask(s.From, "notEffective", "more than %d replicas did no more than %d (%.3g/s): %d are not asked for before %s; look at what the handler waits for",
-			s.From, s.From, s.Rate, a.Replicas, s.Until.UTC().Format("15:04"))
+		a.ask(s.From, "notEffective", "more than %d replicas did no more than %d (%.3g/s): %d are not asked for before %s; "+
+			"look at what the handler waits for", s.From, s.From, s.Rate, a.Replicas, s.Until.UTC().Format("15:04"))
 	}
 }
 
