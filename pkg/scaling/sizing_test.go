@@ -230,7 +230,7 @@ func TestSizing(t *testing.T) {
 		w.polls(80)
 		w.wantReplicas(1, 4)
 		w.wantReason("sizing", "partition 3 alone brings 4")
-		w.wantReason("sizing", "more replicas do not help, spread its partition key")
+		w.wantReason("sizing", "no number of replicas is enough, spread its partition key")
 	})
 	t.Run("replicas that a slow database leaves idle are not asked for again", func(t *testing.T) {
 		t.Parallel()
@@ -397,22 +397,42 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			t.Errorf("%d LSNs pending after 200, the oldest for %d s: proven %v, want %v", c.lag, c.age, got, c.proven)
 		}
 	}
-	// They did 10 a second. Owners that show more count at once, and those that show less by their share.
+	// They did 10 a second, and with a batch less 7.5. That counts at once, and what all did by the share of the owners
+	// that show it.
 	for _, c := range []struct {
 		believed float64
 		lagOfB   int64
 		want     float64
-	}{{20, 400, 20 - 10*2.0/3}, {20, 0, 20 - 10/3.0}, {5, 0, 10}} {
+	}{{20, 400, 20 - 10*2.0/3}, {20, 0, 20 - 10/3.0}, {5, 0, 7.5}, {5, 400, 5 + 5*2.0/3}, {2, 400, 7.5}} {
 		if got := behind(c.believed, 45, 400, c.lagOfB).Capacity; math.Abs(got-c.want) > 0.001 {
 			t.Errorf("owners show 10/s where %v/s were believed, and %d wait for the second: %v, want %v", c.believed, c.lagOfB, got, c.want)
 		}
 	}
 	// Five replicas run, and a proven capacity asks for more than twice what step 2 does.
-	for step2, want := range map[int]int{1: 5, 3: 6} {
+	for _, c := range []struct {
+		step2 int
+		mean  float64 // of step 2 over an hour
+		want  int
+	}{{1, 1, 3}, {1, 2, 5}, {1, 3, 5}, {3, 1, 6}, {1, 0, 3}} {
 		in := input(time.Minute)
-		in.Replicas, in.Threshold = 5, step2
-		if a := sizing.Size(in); a.Needed <= want || a.Replicas != want {
-			t.Errorf("%d are needed where step 2 asks for %d: five become %d, want %d", a.Needed, step2, a.Replicas, want)
+		in.Replicas, in.Threshold, in.Memory.Threshold, in.Memory.Time = 5, c.step2, c.mean, now
+		in.Memory.Began, in.Memory.Enough = now.Add(-2*time.Hour), now.Add(-time.Hour)
+		if a := sizing.Size(in); a.Needed <= c.want || a.Replicas != c.want {
+			t.Errorf("%d are needed where step 2 asks for %d, and for %v in the mean: five become %d, want %d",
+				a.Needed, c.step2, c.mean, a.Replicas, c.want)
+		}
+	}
+	// Four replicas did 70 of the 80 that arrive, and eight do some more: half of what was left to do is enough.
+	for done, held := range map[float64]bool{74: true, 76: false} {
+		in := input(time.Minute)
+		in.Replicas, in.Threshold, in.Capacity = 8, 8, 10
+		in.Memory.Time, in.Memory.Done, in.Memory.ScaleOut = now.Add(-time.Millisecond), done, sizing.ScaleOut{At: now.Add(-4 * time.Minute), From: 4, Rate: 70}
+		for p := range in.Lag.Partitions {
+			q := &in.Lag.Partitions[p]
+			q.Owner, q.LeaseTime, q.Lag, q.Age = q.Lease, now, new(int64(1)), new(int64(60))
+		}
+		if got := sizing.Size(in).Memory.ScaleOut.Until.After(now); got != held {
+			t.Errorf("eight replicas do %v/s where four did 70, and 80 arrive: held %v, want %v", done, got, held)
 		}
 	}
 	// The owners do forty a second each, where five were proven.
@@ -435,15 +455,22 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			t.Errorf("after %d s: %q, want%s", age, a.Reasons[0].Why, want)
 		}
 	}
-	// One partition brings twice what a replica does: it asks for one, and seven others for two.
-	in = input(time.Minute)
-	in.Threshold, in.Memory.Short = 8, 17
-	for p := range 8 {
-		in.Memory.Partitions[strconv.Itoa(p)] = sizing.Partition{Known: true, Arrival: 1}
-	}
-	in.Memory.Partitions["0"] = sizing.Partition{Known: true, Arrival: 10}
-	if a := sizing.Size(in); a.Needed != 3 {
-		t.Errorf("a partition that outruns a replica, and seven that need two, get %d", a.Needed)
+	// A partition that brings a little more than a replica does gets an owner for itself. For one that brings twice as
+	// much that is not worth it: it asks for one replica, and seven others for two.
+	for first, want := range map[float64]int{5.5: 8, 10: 3} {
+		in := input(time.Minute)
+		in.Threshold, in.Memory.Short = 8, first+7
+		for p := range 8 {
+			in.Memory.Partitions[strconv.Itoa(p)] = sizing.Partition{Known: true, Arrival: 1}
+		}
+		in.Memory.Partitions["0"] = sizing.Partition{Known: true, Arrival: first}
+		a := sizing.Size(in)
+		if a.Needed != want {
+			t.Errorf("one partition brings %v/s, seven others 1/s each, where a replica does 5: %d are needed, want %d", first, a.Needed, want)
+		}
+		if !strings.Contains(a.Reasons[0].Why, "partition 0 alone brings") {
+			t.Errorf("one partition brings %v/s where a replica does 5: %q", first, a.Reasons[0].Why)
+		}
 	}
 }
 

@@ -19,8 +19,10 @@ const (
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
 	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer
 	provenFor   = time.Hour        // how long a measured capacity counts: handlers and databases change within hours
+	mostOfMean  = 2.5              // times the mean of step 2 that may stay: more than its peaks take, less than a wrong capacity does
 	firstHour   = time.Hour        // from the first poll, or an upgrade, in which scale-ins are slow: the busy hour may come yet
 	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else replicas would be idle
+	outrun      = 1.2              // times what a replica does that no owner is spared for: such a partition falls behind in any case
 	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in while no capacity is proven: it may be too low
 	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
@@ -66,6 +68,7 @@ type Memory struct {
 	Known      bool                 `json:"known,omitempty"`     // arrivals were measured at least once
 	Short      float64              `json:"short,omitempty"`     // arrivals over all partitions, mean over 45 s
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
+	Threshold  float64              `json:"threshold,omitempty"` // count of step 2, mean over an hour
 	ProvenAt   time.Time            `json:"provenAt,omitzero"`   // when an owner was last seen to work at its full rate
 	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
 	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
@@ -109,6 +112,7 @@ func Size(in Input) Answer {
 	m := in.Memory
 	m.Began = cmp.Or(m.Began, in.Now)
 	loads, arrival, latest := in.loads(&m)
+	m.Threshold = mean(m.Threshold, m.Threshold > 0, float64(in.Threshold), in.Lag.Time.Sub(m.Time), time.Hour)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
 	m.Time = in.Lag.Time
 	if a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0 {
@@ -211,7 +215,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	m.Done = mean(m.Done, m.Done > 0 || span < patience, done/max(1, span.Seconds()), span, window)
 	m.Owners = make(map[string]Owner, len(polled))
 	changed := int64(0) // LSNs by which what is pending changed, less a batch, of all that were behind
-	work, within, proofs, bound := int64(0), time.Duration(0), 0, in.Capacity
+	work, within, proofs, bound, least := int64(0), time.Duration(0), 0, in.Capacity, 0.0
 	for name, o := range polled {
 		working += min(1, o.Moves)
 		next, w := in.Memory.Owners[name].add(now, o)
@@ -223,15 +227,15 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 		switch _, w := in.Memory.Owners[name].add(now, o); {
 		case w.Behind && (o.late || changed >= 0):
 			work, within, proofs = work+w.Done, within+now.Sub(w.Since), proofs+1
+			least = max(least, float64(w.Done-w.Largest)/now.Sub(w.Since).Seconds())
 		case !w.Since.IsZero(): // a part of one batch may have been done before
 			bound = max(bound, float64(w.Done-min(w.Largest, w.Pending))/now.Sub(w.Since).Seconds())
 		}
 	}
 	if within > 0 {
 		m.ProvenAt = in.Now
-		rate := float64(work) / within.Seconds()
-		// Less counts by the share of owners that show it: one may have batches whose leases have moved.
-		return max(rate, in.Capacity+(rate-in.Capacity)*float64(proofs)/float64(1+len(polled)))
+		// It counts by the share of owners that show it: one may have batches that began before, or whose leases have moved.
+		return max(least, in.Capacity+(float64(work)/within.Seconds()-in.Capacity)*float64(proofs)/float64(1+len(polled)))
 	}
 	if m.Done > 2*in.Capacity*float64(len(polled)) { // what was slow, such as a database, has recovered
 		m.ProvenAt = time.Time{}
@@ -267,8 +271,9 @@ func mean(last float64, known bool, value float64, span, over time.Duration) flo
 type demand struct {
 	arrival float64 // over all partitions
 	backlog float64 // LSNs
+	work    float64 // what arrives and what has to be drained per second
 	total   float64 // of all partitions
-	fullest float64 // of the partition that asks for most, of those that a replica keeps up with
+	fullest float64 // of the partition that asks for most, of those that do not bring far more than a replica does
 	outruns *load   // the partition with most arrivals of those that bring more than a replica does; nil = none
 	urgent  bool    // a change has waited too long, or arrivals have jumped
 }
@@ -288,10 +293,13 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 			continue
 		}
 		l.Arrival *= d.arrival / cmp.Or(long, 1)
-		ask := min(capacity, l.Arrival+l.backlog/within)
-		if d.total += ask; l.Arrival < capacity {
+		work := l.Arrival + l.backlog/within
+		ask := min(capacity, work)
+		d.work, d.total = d.work+work, d.total+ask
+		if l.Arrival < outrun*capacity {
 			d.fullest = max(d.fullest, ask)
-		} else if d.outruns == nil || l.Arrival > d.outruns.Arrival {
+		}
+		if l.Arrival >= capacity && (d.outruns == nil || l.Arrival > d.outruns.Arrival) {
 			d.outruns = l
 		}
 		d.backlog, d.urgent = d.backlog+l.backlog, d.urgent || l.waited
@@ -323,13 +331,16 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Needed = in.fewest(d, a.Capacity)
 	proven := in.Now.Sub(m.ProvenAt) < provenFor
 	does := map[bool]string{true: "does", false: "does at least"}[proven]
-	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s", a.Needed, d.arrival, d.backlog, does, a.Capacity)
+	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s",
+		a.Needed, d.arrival, d.backlog, does, a.Capacity)
 	if proven && d.outruns != nil {
-		why += fmt.Sprintf("; partition %s alone brings %.3g/s: more replicas do not help, spread its partition key",
+		why += fmt.Sprintf("; partition %s alone brings %.3g/s: no number of replicas is enough, spread its partition key",
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	limit, allowed := max(in.Replicas, 2*in.Threshold), "a scale-out asks for no more than twice the count of step 2"
+	// What is there may stay, but not for ever: idle replicas do not show that a capacity was measured too low.
+	limit := max(2*in.Threshold, min(in.Replicas, int(math.Ceil(mostOfMean*m.Threshold))))
+	allowed := fmt.Sprintf("no more than twice the count of step 2, or %v times its mean over an hour", mostOfMean)
 	if !proven {
 		limit, allowed = in.Threshold, "a replica may do more than was seen: the lower count of step 2 is enough"
 		if !d.urgent && in.Threshold <= 2*in.Replicas {
@@ -368,7 +379,7 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 	case s.At.IsZero():
 		*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
 	case !s.Until.IsZero(), !d.urgent, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
-		settled && live && (m.Done-s.Rate)*float64(s.From) >= effective*s.Rate*more: // or helped
+		settled && live && m.Done-s.Rate >= min(effective*s.Rate*more/float64(s.From), (d.work-s.Rate)/2): // or helped
 		*s = ScaleOut{}
 	case settled && live:
 		s.Until, m.ProvenAt = in.Now.Add(notAgain), time.Time{}
