@@ -19,10 +19,10 @@ const (
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
 	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer
 	provenFor   = time.Hour        // how long a measured capacity counts: handlers and databases change within hours
-	mostOfMean  = 2.5              // times the mean of step 2 that may stay: more than its peaks take, less than a wrong capacity does
+	mostOfMean  = 2.5              // times the mean of step 2 up to which replicas stay: a wrong capacity asks for more
 	firstHour   = time.Hour        // from the first poll, or an upgrade, in which scale-ins are slow: the busy hour may come yet
 	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else replicas would be idle
-	outrun      = 1.2              // times what a replica does that no owner is spared for: such a partition falls behind in any case
+	outrun      = 1.2              // times what a replica does, above which a partition is not the fullest: it falls behind in any case
 	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in while no capacity is proven: it may be too low
 	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
@@ -234,7 +234,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	}
 	if within > 0 {
 		m.ProvenAt = in.Now
-		// It counts by the share of owners that show it: one may have batches that began before, or whose leases have moved.
+		// The rate counts by the share of owners that show it: batches of one may have begun before, or its leases have moved.
 		return max(least, in.Capacity+(float64(work)/within.Seconds()-in.Capacity)*float64(proofs)/float64(1+len(polled)))
 	}
 	if m.Done > 2*in.Capacity*float64(len(polled)) { // what was slow, such as a database, has recovered
