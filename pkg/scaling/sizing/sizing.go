@@ -18,8 +18,8 @@ const (
 	patience    = 10 * time.Second // age that is normal if the owner keeps up: two looks of the SDKs, since one may be missed
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
 	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer
-	provenFor   = time.Hour        // how long a measured capacity counts: handlers and databases change within hours
-	mostOfMean  = 2.5              // times the mean of step 2 up to which replicas stay: a wrong capacity asks for more
+	mostOfStep2 = 1.5              // times the count of step 2 to which a scale-out goes: a wrong capacity asks for more
+	mostOfMean  = 2.5              // times the mean of step 2 up to which replicas stay: above the first, or they come and go
 	firstHour   = time.Hour        // from the first poll, or an upgrade, in which scale-ins are slow: the busy hour may come yet
 	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else replicas would be idle
 	outrun      = 1.2              // times what a replica does, above which a partition is not the fullest: it falls behind in any case
@@ -69,7 +69,7 @@ type Memory struct {
 	Short      float64              `json:"short,omitempty"`     // arrivals over all partitions, mean over 45 s
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
 	Threshold  float64              `json:"threshold,omitempty"` // count of step 2, mean over an hour
-	ProvenAt   time.Time            `json:"provenAt,omitzero"`   // when an owner was last seen to work at its full rate
+	Proven     bool                 `json:"proven,omitempty"`    // an owner was seen to work at its full rate
 	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
 	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
 	Owners     map[string]Owner     `json:"owners,omitzero"`     // by name, live ones only
@@ -96,7 +96,6 @@ type Owner struct {
 	Moves   int       `json:"moves,omitempty"`   // of its positions
 	Leases  int       `json:"leases,omitempty"`  // that it owned during the whole window
 	Behind  bool      `json:"behind,omitempty"`  // at each poll, judged by ages
-	late    bool      // as load.late, at this poll
 }
 
 // ScaleOut is a scale-out whose effect is measured: replicas may share a limit, such as a database.
@@ -130,14 +129,13 @@ type load struct {
 	moved   int64    // LSNs that the position moved since then
 	backlog float64  // LSNs that are older than an owner that keeps up would leave them
 	waited  bool     // its oldest change is older than that
-	late    bool     // it has waited for two batches even if each takes as long as from poll to poll
 }
 
 // loads measures each partition. It returns LSNs that arrived per second, too: those measured (nil if none), and with
 // what is expected of the other partitions.
 func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float64) {
 	m.Partitions = make(map[string]Partition, len(in.Lag.Partitions))
-	usual, known, span := 0.0, 0.0, in.Lag.Time.Sub(m.Time).Seconds()
+	usual, known := 0.0, 0.0
 	for i := range in.Lag.Partitions {
 		p := &in.Lag.Partitions[i]
 		l := &load{Partition: in.Memory.Partitions[p.Lease], of: p}
@@ -158,10 +156,9 @@ func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float6
 		}
 		latest += *cmp.Or(l.rate, &l.Arrival)
 		if l.of.Lag != nil && l.of.Age != nil {
-			age := float64(*l.of.Age)
 			// A change that comes just after a batch began waits for two.
 			keepsUp := min(longestWait.Seconds(), patience.Seconds()+2*batchKept*l.Batch)
-			if l.waited, l.late = age >= keepsUp, age >= patience.Seconds()+2*max(l.Batch, span); l.waited {
+			if l.waited = float64(*l.of.Age) >= keepsUp; l.waited {
 				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
 			}
 		}
@@ -198,7 +195,7 @@ func (l *load) read(now time.Time) {
 }
 
 // capacity returns how many LSNs per second a replica can process: what owners did in windows that prove it.
-// They were always behind, and late, or what is pending changed by a batch of each. Else it is a lower bound, less a batch.
+// They were always behind, and what is pending changed by a batch of each. Else it is a lower bound, less a batch.
 func (in Input) capacity(m *Memory, loads []*load) float64 {
 	now, span := in.Lag.Time, in.Lag.Time.Sub(m.Time)
 	polled, working, done := make(map[string]Owner), 0, 0.0 // each owner's work since the last poll
@@ -207,44 +204,41 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 			continue
 		}
 		o := polled[l.of.Owner]
-		o.Leases, o.Done, o.Behind, o.late = o.Leases+1, o.Done+l.moved, o.Behind || l.waited, o.late || l.late
+		o.Leases, o.Done, o.Behind = o.Leases+1, o.Done+l.moved, o.Behind || l.waited
 		o.Pending, o.Largest, o.Moves = o.Pending+*cmp.Or(l.of.Lag, new(int64)), max(o.Largest, l.moved), o.Moves+int(min(1, l.moved))
 		polled[l.of.Owner], done = o, done+float64(l.moved)
 	}
 	// A batch that ends between two short polls may have begun long before: there the mean begins at zero.
 	m.Done = mean(m.Done, m.Done > 0 || span < patience, done/max(1, span.Seconds()), span, window)
 	m.Owners = make(map[string]Owner, len(polled))
+	work, within, proofs, bound := int64(0), time.Duration(0), 0, in.Capacity
 	changed := int64(0) // LSNs by which what is pending changed, less a batch, of all that were behind
-	work, within, proofs, bound, least := int64(0), time.Duration(0), 0, in.Capacity, 0.0
 	for name, o := range polled {
 		working += min(1, o.Moves)
 		next, w := in.Memory.Owners[name].add(now, o)
-		if m.Owners[name] = next; w.Behind {
+		if m.Owners[name] = next; w.Since.IsZero() {
+			continue
+		}
+		took := now.Sub(w.Since)
+		bound = max(bound, float64(w.Done-min(w.Largest, w.Pending))/took.Seconds()) // a part of one batch may have been done before
+		if w.Behind {
+			work, within, proofs = work+w.Done, within+took, proofs+1
 			changed += max(o.Pending-w.Pending, w.Pending-o.Pending) - w.Largest
 		}
 	}
-	for name, o := range polled {
-		switch _, w := in.Memory.Owners[name].add(now, o); {
-		case w.Behind && (o.late || changed >= 0):
-			work, within, proofs = work+w.Done, within+now.Sub(w.Since), proofs+1
-			least = max(least, float64(w.Done-w.Largest)/now.Sub(w.Since).Seconds())
-		case !w.Since.IsZero(): // a part of one batch may have been done before
-			bound = max(bound, float64(w.Done-min(w.Largest, w.Pending))/now.Sub(w.Since).Seconds())
-		}
-	}
-	if within > 0 {
-		m.ProvenAt = in.Now
+	if proofs > 0 && changed >= 0 {
+		m.Proven = true
 		// The rate counts by the share of owners that show it: batches of one may have begun before, or its leases have moved.
-		return max(least, in.Capacity+(float64(work)/within.Seconds()-in.Capacity)*float64(proofs)/float64(1+len(polled)))
+		return in.Capacity + (float64(work)/within.Seconds()-in.Capacity)*float64(proofs)/float64(1+len(polled))
 	}
 	if m.Done > 2*in.Capacity*float64(len(polled)) { // what was slow, such as a database, has recovered
-		m.ProvenAt = time.Time{}
+		m.Proven = false
 	}
 	return cmp.Or(bound, m.Done/float64(max(1, working))) // until a window is full, the work between two polls
 }
 
 // add adds an owner's work since the last poll to its window. A full one begins and ends with a move of a position,
-// and has one for each lease.
+// and has one for each lease: else it misses what was done of long batches.
 func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
 	if o.Moves > 0 {
 		next = Owner{Since: now, Pending: o.Pending, Behind: o.Behind, Leases: o.Leases}
@@ -271,7 +265,6 @@ func mean(last float64, known bool, value float64, span, over time.Duration) flo
 type demand struct {
 	arrival float64 // over all partitions
 	backlog float64 // LSNs
-	work    float64 // what arrives and what has to be drained per second
 	total   float64 // of all partitions
 	fullest float64 // of the partition that asks for most, of those that do not bring far more than a replica does
 	outruns *load   // the partition with most arrivals of those that bring more than a replica does; nil = none
@@ -293,9 +286,8 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 			continue
 		}
 		l.Arrival *= d.arrival / cmp.Or(long, 1)
-		work := l.Arrival + l.backlog/within
-		ask := min(capacity, work)
-		d.work, d.total = d.work+work, d.total+ask
+		ask := min(capacity, l.Arrival+l.backlog/within)
+		d.total += ask
 		if l.Arrival < outrun*capacity {
 			d.fullest = max(d.fullest, ask)
 		}
@@ -329,19 +321,18 @@ func (in Input) fewest(d demand, capacity float64) (best int) {
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Needed = in.fewest(d, a.Capacity)
-	proven := in.Now.Sub(m.ProvenAt) < provenFor
-	does := map[bool]string{true: "does", false: "does at least"}[proven]
+	does := map[bool]string{true: "does", false: "does at least"}[m.Proven]
 	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s",
 		a.Needed, d.arrival, d.backlog, does, a.Capacity)
-	if proven && d.outruns != nil {
+	if m.Proven && d.outruns != nil {
 		why += fmt.Sprintf("; partition %s alone brings %.3g/s: no number of replicas is enough, spread its partition key",
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	// What is there may stay, but not for ever: idle replicas do not show that a capacity was measured too low.
-	limit := max(2*in.Threshold, min(in.Replicas, int(math.Ceil(mostOfMean*m.Threshold))))
-	allowed := fmt.Sprintf("no more than twice the count of step 2, or %v times its mean over an hour", mostOfMean)
-	if !proven {
+	// If a capacity was measured too low, too many replicas run: none is at its limit, and none shows it.
+	limit := max(int(math.Ceil(mostOfStep2*float64(in.Threshold))), min(in.Replicas, int(math.Ceil(mostOfMean*m.Threshold))))
+	allowed := fmt.Sprintf("a scale-out goes no further than %v times the count of step 2, and up to %v times its mean over an hour may stay", mostOfStep2, mostOfMean)
+	if !m.Proven {
 		limit, allowed = in.Threshold, "a replica may do more than was seen: the lower count of step 2 is enough"
 		if !d.urgent && in.Threshold <= 2*in.Replicas {
 			limit = min(limit, in.Replicas)
@@ -363,7 +354,7 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	for in.Even && least > a.Replicas && len(in.Lag.Partitions)%least != 0 {
 		least-- // evenPartitions would raise it again
 	}
-	if (!proven || in.Now.Sub(m.Began) < firstHour) && a.Replicas < least {
+	if (!m.Proven || in.Now.Sub(m.Began) < firstHour) && a.Replicas < least {
 		a.ask(least, "sizing", "what a replica does is not proven, or sizing began within the hour: a scale-in leaves two thirds")
 	}
 	in.notEffective(a, m, d)
@@ -374,15 +365,15 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 	s, live := &m.ScaleOut, len(m.Owners) >= in.Replicas
 	settled, more := in.Now.Sub(s.At) >= settling, float64(in.Replicas-s.From)
 	switch {
-	case in.Now.Before(s.Until) && d.arrival <= 2*s.Rate: // a load that has doubled is another one
+	case in.Now.Before(s.Until): // not repeated yet
 	case s.At.IsZero() && (a.Replicas <= in.Replicas || in.Replicas == 0 || !live || !d.urgent || m.Done == 0): // nothing to watch
 	case s.At.IsZero():
 		*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
 	case !s.Until.IsZero(), !d.urgent, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
-		settled && live && m.Done-s.Rate >= min(effective*s.Rate*more/float64(s.From), (d.work-s.Rate)/2): // or helped
+		settled && live && m.Done-s.Rate >= effective*s.Rate*more/float64(s.From): // or helped
 		*s = ScaleOut{}
 	case settled && live:
-		s.Until, m.ProvenAt = in.Now.Add(notAgain), time.Time{}
+		s.Until, m.Proven = in.Now.Add(notAgain), false
 	}
 	if in.Now.Before(s.Until) && a.Replicas > s.From {
 		a.ask(s.From, "notEffective", "more than %d replicas did no more than %d (%.3g/s): %d are not asked for before %s; "+
