@@ -58,10 +58,10 @@ func markLeftovers(planned []*LeasePlan, ranges Ranges) {
 			if pk.Range != nil || pk.Err != nil {
 				continue
 			}
-			keys, _ := pk.keys(ranges)
-			switch {
+			keys, exists := pk.keys(ranges)
+			switch known := exists || pk.Bounds != nil; { // else they may be a part of these keys, as after a merge
 			case !keys.Equal(*epk.Range):
-			case pk.Newer(epk.Lease):
+			case known && pk.Newer(epk.Lease):
 				epk.Leftover = true
 			default:
 				pk.Leftover = true

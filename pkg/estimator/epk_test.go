@@ -181,6 +181,17 @@ func TestAfterAMerge(t *testing.T) {
 		}
 		check(t, w.estimate(p)[0], fmt.Sprintf("-%s=0 ok, %s-FF=0 ok", before[0].Max, before[0].Max))
 	})
+	t.Run("so do newer ones that do not say which part of an EPK lease's keys they had", func(t *testing.T) {
+		t.Parallel()
+		w, p, before := merged(t)
+		for _, r := range before {
+			w.put(w.leasesOf(p).DotNetPKOld(r.ID, testworld.At(0)))
+		}
+		f := testworld.At(session(w, merge(w)))
+		f.Updated = f.Updated.Add(-time.Hour)
+		w.epk(p, changefeed.Range{Max: "FF"}, f)
+		check(t, w.estimate(p)[0], "-FF=0 ok")
+	})
 }
 
 func TestOfAPKRangeAndAnEPKLeaseOfTheSameRangeTheNewerCounts(t *testing.T) {
