@@ -122,13 +122,13 @@ type (
 	}
 )
 
-// policy returns the policy of the fields. Three defaults depend on sizing
+// policy returns the policy of the fields. Two defaults depend on sizing
 // (docs/decisions/0011-default-policy.md).
 func (f policyFields) policy() scaling.Policy {
 	auto := f.Sizing == scaling.SizingAuto
-	catchUp, window := duration(90*time.Second), 225
-	if !auto {
-		catchUp, window = 0, 300
+	catchUp := duration(0)
+	if auto {
+		catchUp = duration(90 * time.Second)
 	}
 	p := f.Policy
 	p.Threshold, p.Activation = f.ChangeFeedLagThreshold, f.ActivationChangeFeedLagThreshold
@@ -140,7 +140,7 @@ func (f policyFields) policy() scaling.Policy {
 		StalledAfter: time.Duration(f.StalledAfter), StalledPolls: f.StalledAfterPolls,
 		LeaseExpiration: time.Duration(f.LeaseExpiration), Retention: time.Duration(f.Retention),
 	}
-	p.Behavior = scaling.Behavior{ScaleUp: f.Behavior.ScaleUp.rules(0), ScaleDown: f.Behavior.ScaleDown.rules(window)}
+	p.Behavior = scaling.Behavior{ScaleUp: f.Behavior.ScaleUp.rules(0), ScaleDown: f.Behavior.ScaleDown.rules(300)}
 	p.Fallback = f.Fallback.Fallback
 	if f.Fallback.Replicas != nil && needsReplicas(p.Fallback.Behavior) { // else ignored, as in KEDA
 		p.Fallback.Replicas = *f.Fallback.Replicas

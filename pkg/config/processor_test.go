@@ -46,7 +46,7 @@ func TestMinimalProcessorGetsEveryDefault(t *testing.T) {
 			Health:         health.Policy{StalledAfter: 5 * time.Minute, StalledPolls: 2, LeaseExpiration: 60 * time.Second},
 			Behavior: scaling.Behavior{
 				ScaleUp:   scaling.Rules{SelectPolicy: scaling.SelectMax},
-				ScaleDown: scaling.Rules{SelectPolicy: scaling.SelectMax, StabilizationWindow: 225 * time.Second},
+				ScaleDown: scaling.Rules{SelectPolicy: scaling.SelectMax, StabilizationWindow: 5 * time.Minute},
 			},
 			Fallback: scaling.Fallback{FailureThreshold: 3, Behavior: scaling.FallbackMax},
 		},

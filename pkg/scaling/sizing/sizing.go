@@ -18,15 +18,14 @@ const (
 	patience    = 10 * time.Second // age that is normal if the owner keeps up: two looks of the SDKs, since one may be missed
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
 	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer
-	mostOfStep2 = 1.5              // times the count of step 2 to which a scale-out goes: a wrong capacity asks for more
-	mostOfMean  = 2.5              // times the mean of step 2 up to which replicas stay: above the first, or they come and go
-	firstHour   = time.Hour        // from the first poll, or an upgrade, in which scale-ins are slow: the busy hour may come yet
+	provenFor   = 2 * time.Hour    // how long a measured capacity counts: handlers and databases change within hours
+	mostOfStep2 = 3                // times the count of step 2 that a proven capacity may ask for: one measured too low asks for more
 	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else replicas would be idle
 	outrun      = 1.2              // times what a replica does, above which a partition is not the fullest: it falls behind in any case
-	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in while no capacity is proven: it may be too low
-	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
+	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in: the load may come back, and leases move for minutes
+	levelHeld   = 6 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
-	settling    = 3 * time.Minute  // from a scale-out until leases have moved and the rates show it
+	settling    = 3 * time.Minute  // from a scale-out until leases have moved and a batch later the rates show it
 	notAgain    = 15 * time.Minute // how long a scale-out that did not help is not repeated: databases recover within minutes
 )
 
@@ -64,12 +63,11 @@ type Reason struct {
 // Memory is what an Answer leaves for the next one, as JSON. Rates are in LSNs per second.
 type Memory struct {
 	Time       time.Time            `json:"time,omitzero"`       // time of the last measurement
-	Began      time.Time            `json:"began,omitzero"`      // time of the first, which is new after an upgrade or without a State
 	Known      bool                 `json:"known,omitempty"`     // arrivals were measured at least once
 	Short      float64              `json:"short,omitempty"`     // arrivals over all partitions, mean over 45 s
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
 	Threshold  float64              `json:"threshold,omitempty"` // count of step 2, mean over an hour
-	Proven     bool                 `json:"proven,omitempty"`    // an owner was seen to work at its full rate
+	ProvenAt   time.Time            `json:"provenAt,omitzero"`   // when owners were last seen to work at their full rate
 	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
 	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
 	Owners     map[string]Owner     `json:"owners,omitzero"`     // by name, live ones only
@@ -109,7 +107,6 @@ type ScaleOut struct {
 // Size computes how many replicas a processor needs. It is deterministic and changes nothing of in.Memory.
 func Size(in Input) Answer {
 	m := in.Memory
-	m.Began = cmp.Or(m.Began, in.Now)
 	loads, arrival, latest := in.loads(&m)
 	m.Threshold = mean(m.Threshold, m.Threshold > 0, float64(in.Threshold), in.Lag.Time.Sub(m.Time), time.Hour)
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
@@ -226,16 +223,22 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 			changed += max(o.Pending-w.Pending, w.Pending-o.Pending) - w.Largest
 		}
 	}
-	if proofs > 0 && changed >= 0 {
-		m.Proven = true
+	// A few that do less than is known may still have batches of leases that were stolen from them.
+	rate := float64(work) / max(1, within.Seconds())
+	if proofs > 0 && changed >= 0 && (rate >= in.Capacity || 2*proofs >= len(polled) || in.proven(m)) {
+		m.ProvenAt = in.Now
 		// The rate counts by the share of owners that show it: batches of one may have begun before, or its leases have moved.
-		return in.Capacity + (float64(work)/within.Seconds()-in.Capacity)*float64(proofs)/float64(1+len(polled))
+		return in.Capacity + (rate-in.Capacity)*float64(proofs)/float64(1+len(polled))
 	}
 	if m.Done > 2*in.Capacity*float64(len(polled)) { // what was slow, such as a database, has recovered
-		m.Proven = false
+		m.ProvenAt = time.Time{}
 	}
 	return cmp.Or(bound, m.Done/float64(max(1, working))) // until a window is full, the work between two polls
 }
+
+// proven reports whether a capacity was measured not long ago. One that was measured too low confirms itself: it asks
+// for so many replicas that none is at its limit.
+func (in Input) proven(m *Memory) bool { return in.Now.Sub(m.ProvenAt) < provenFor }
 
 // add adds an owner's work since the last poll to its window. A full one begins and ends with a move of a position,
 // and has one for each lease: else it misses what was done of long batches.
@@ -266,7 +269,10 @@ type demand struct {
 	arrival float64 // over all partitions
 	backlog float64 // LSNs
 	total   float64 // of all partitions
+	brought float64 // of all partitions, without the backlog
 	fullest float64 // of the partition that asks for most, of those that do not bring far more than a replica does
+	most    float64 // arrivals of the partition that brings most, of those that bring less than a replica does
+	batch   float64 // seconds that the longest batch is expected to take
 	outruns *load   // the partition with most arrivals of those that bring more than a replica does; nil = none
 	urgent  bool    // a change has waited too long, or arrivals have jumped
 }
@@ -287,11 +293,13 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 		}
 		l.Arrival *= d.arrival / cmp.Or(long, 1)
 		ask := min(capacity, l.Arrival+l.backlog/within)
-		d.total += ask
+		d.total, d.brought, d.batch = d.total+ask, d.brought+min(capacity, l.Arrival), max(d.batch, l.Batch)
 		if l.Arrival < outrun*capacity {
 			d.fullest = max(d.fullest, ask)
 		}
-		if l.Arrival >= capacity && (d.outruns == nil || l.Arrival > d.outruns.Arrival) {
+		if l.Arrival < capacity {
+			d.most = max(d.most, l.Arrival)
+		} else if d.outruns == nil || l.Arrival > d.outruns.Arrival {
 			d.outruns = l
 		}
 		d.backlog, d.urgent = d.backlog+l.backlog, d.urgent || l.waited
@@ -299,20 +307,19 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 	return d
 }
 
-// fewest returns the smallest count that is enough for all partitions and the fullest owner, or beyond which that
-// owner gains too little.
+// fewest returns the smallest count that is enough for all partitions and the fullest owner. If none is, it is the one
+// beyond which that owner gains too little, but not one at which more waits for it all the time, if another prevents that.
 func (in Input) fewest(d demand, capacity float64) (best int) {
-	partitions, least := len(in.Lag.Partitions), math.Inf(1)
-	other := (d.total - d.fullest) / float64(max(1, partitions-1)) // of each other lease of the fullest owner: the mean
+	partitions, least, brings := len(in.Lag.Partitions), math.Inf(1), math.Inf(1)
 	for n := 1; n <= partitions; n++ {
-		leases := (partitions + n - 1) / n
-		fullest := d.fullest + float64(leases-1)*other
+		others := float64((partitions+n-1)/n-1) / float64(max(1, partitions-1)) // share of the others that the fullest owner has: the mean
+		fullest, arrives := d.fullest+others*(d.total-d.fullest), d.most+others*(d.brought-d.most)
 		switch {
 		case least <= capacity:
 			return best
 		case d.total > float64(n)*capacity && n < partitions:
-		case best == 0, fullest <= least*(1-worth*float64(n-best)/float64(best)):
-			best, least = n, fullest
+		case best == 0, fullest <= least*(1-worth*float64(n-best)/float64(best)), brings > capacity && arrives <= capacity:
+			best, least, brings = n, fullest, arrives
 		}
 	}
 	return best
@@ -321,18 +328,18 @@ func (in Input) fewest(d demand, capacity float64) (best int) {
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Needed = in.fewest(d, a.Capacity)
-	does := map[bool]string{true: "does", false: "does at least"}[m.Proven]
+	proven := in.proven(m)
+	does := map[bool]string{true: "does", false: "does at least"}[proven]
 	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s",
 		a.Needed, d.arrival, d.backlog, does, a.Capacity)
-	if m.Proven && d.outruns != nil {
+	if proven && d.outruns != nil {
 		why += fmt.Sprintf("; partition %s alone brings %.3g/s: no number of replicas is enough, spread its partition key",
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	// If a capacity was measured too low, too many replicas run: none is at its limit, and none shows it.
-	limit := max(int(math.Ceil(mostOfStep2*float64(in.Threshold))), min(in.Replicas, int(math.Ceil(mostOfMean*m.Threshold))))
-	allowed := fmt.Sprintf("a scale-out goes no further than %v times the count of step 2, and up to %v times its mean over an hour may stay", mostOfStep2, mostOfMean)
-	if !m.Proven {
+	limit := max(mostOfStep2*in.Threshold, min(in.Replicas, int(math.Ceil(mostOfStep2*m.Threshold))))
+	allowed := fmt.Sprintf("no more than %d times the count of step 2 are asked for; up to %[1]d times its mean over an hour may stay", mostOfStep2)
+	if !proven {
 		limit, allowed = in.Threshold, "a replica may do more than was seen: the lower count of step 2 is enough"
 		if !d.urgent && in.Threshold <= 2*in.Replicas {
 			limit = min(limit, in.Replicas)
@@ -354,8 +361,8 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 	for in.Even && least > a.Replicas && len(in.Lag.Partitions)%least != 0 {
 		least-- // evenPartitions would raise it again
 	}
-	if (!m.Proven || in.Now.Sub(m.Began) < firstHour) && a.Replicas < least {
-		a.ask(least, "sizing", "what a replica does is not proven, or sizing began within the hour: a scale-in leaves two thirds")
+	if a.Replicas < least {
+		a.ask(least, "sizing", "a scale-in leaves two thirds: the load may come back")
 	}
 	in.notEffective(a, m, d)
 }
@@ -363,17 +370,17 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 // notEffective watches an urgent scale-out. One that did not help is undone, and not repeated for a while.
 func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 	s, live := &m.ScaleOut, len(m.Owners) >= in.Replicas
-	settled, more := in.Now.Sub(s.At) >= settling, float64(in.Replicas-s.From)
+	settled, more := in.Now.Sub(s.At).Seconds() >= settling.Seconds()+d.batch, float64(in.Replicas-s.From)
 	switch {
 	case in.Now.Before(s.Until): // not repeated yet
 	case s.At.IsZero() && (a.Replicas <= in.Replicas || in.Replicas == 0 || !live || !d.urgent || m.Done == 0): // nothing to watch
 	case s.At.IsZero():
 		*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
-	case !s.Until.IsZero(), !d.urgent, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
+	case !s.Until.IsZero(), !d.urgent || a.Needed <= s.From, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
 		settled && live && m.Done-s.Rate >= effective*s.Rate*more/float64(s.From): // or helped
 		*s = ScaleOut{}
 	case settled && live:
-		s.Until, m.Proven = in.Now.Add(notAgain), false
+		s.Until, m.ProvenAt = in.Now.Add(notAgain), time.Time{}
 	}
 	if in.Now.Before(s.Until) && a.Replicas > s.From {
 		a.ask(s.From, "notEffective", "more than %d replicas did no more than %d (%.3g/s): %d are not asked for before %s; "+
