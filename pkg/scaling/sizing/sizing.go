@@ -25,7 +25,7 @@ const (
 	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in: the load may come back, and leases move for minutes
 	levelHeld   = 6 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
-	settling    = 3 * time.Minute  // from a scale-out until leases have moved and a batch later the rates show it
+	settling    = 3 * time.Minute  // from a scale-out until leases have moved; the rates show it a batch later
 	notAgain    = 15 * time.Minute // how long a scale-out that did not help is not repeated: databases recover within minutes
 )
 
@@ -223,7 +223,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 			changed += max(o.Pending-w.Pending, w.Pending-o.Pending) - w.Largest
 		}
 	}
-	// A few that do less than is known may still have batches of leases that were stolen from them.
+	// A few that do less than is known prove nothing: they may still work on batches of leases that were stolen from them.
 	rate := float64(work) / max(1, within.Seconds())
 	if proofs > 0 && changed >= 0 && (rate >= in.Capacity || 2*proofs >= len(polled) || in.proven(m)) {
 		m.ProvenAt = in.Now
@@ -307,8 +307,8 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 	return d
 }
 
-// fewest returns the smallest count that is enough for all partitions and the fullest owner. If none is, it is the one
-// beyond which that owner gains too little, but not one at which more waits for it all the time, if another prevents that.
+// fewest returns the smallest count that is enough for all partitions and the fullest owner. If none is enough, replicas
+// are added as long as they take enough from that owner, or let it keep up with what arrives.
 func (in Input) fewest(d demand, capacity float64) (best int) {
 	partitions, least, brings := len(in.Lag.Partitions), math.Inf(1), math.Inf(1)
 	for n := 1; n <= partitions; n++ {
