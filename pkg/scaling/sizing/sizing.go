@@ -18,14 +18,11 @@ const (
 	patience    = 10 * time.Second // age that is normal if the owner keeps up: two looks of the SDKs, since one may be missed
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
 	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer
-	provenFor   = 2 * time.Hour    // how long a measured capacity counts: handlers and databases change within hours
-	mostOfStep2 = 3                // times the count of step 2 that a proven capacity may ask for: one measured too low asks for more
-	worth       = 0.15             // share of the fullest owner's work that a doubling must take over: else replicas would be idle
-	outrun      = 1.2              // times what a replica does, above which a partition is not the fullest: it falls behind in any case
+	worth       = 0.1              // share of the fullest owner's work that a doubling must take over: else replicas would be idle
 	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in: the load may come back, and leases move for minutes
-	levelHeld   = 6 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
+	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
-	settling    = 3 * time.Minute  // from a scale-out until leases have moved; the rates show it a batch later
+	settling    = 3 * time.Minute  // from a scale-out until leases have moved
 	notAgain    = 15 * time.Minute // how long a scale-out that did not help is not repeated: databases recover within minutes
 )
 
@@ -67,7 +64,7 @@ type Memory struct {
 	Short      float64              `json:"short,omitempty"`     // arrivals over all partitions, mean over 45 s
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
 	Threshold  float64              `json:"threshold,omitempty"` // count of step 2, mean over an hour
-	ProvenAt   time.Time            `json:"provenAt,omitzero"`   // when owners were last seen to work at their full rate
+	Proven     bool                 `json:"proven,omitempty"`    // owners were seen to work at their full rate; else the capacity is a bound
 	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
 	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
 	Owners     map[string]Owner     `json:"owners,omitzero"`     // by name, live ones only
@@ -91,8 +88,6 @@ type Owner struct {
 	Done    int64     `json:"done,omitempty"`    // LSNs
 	Pending int64     `json:"pending,omitempty"` // LSNs when it began
 	Largest int64     `json:"largest,omitempty"` // LSNs of its largest move
-	Moves   int       `json:"moves,omitempty"`   // of its positions
-	Leases  int       `json:"leases,omitempty"`  // that it owned during the whole window
 	Behind  bool      `json:"behind,omitempty"`  // at each poll, judged by ages
 }
 
@@ -108,7 +103,9 @@ type ScaleOut struct {
 func Size(in Input) Answer {
 	m := in.Memory
 	loads, arrival, latest := in.loads(&m)
-	m.Threshold = mean(m.Threshold, m.Threshold > 0, float64(in.Threshold), in.Lag.Time.Sub(m.Time), time.Hour)
+	if !m.Time.IsZero() { // the mean begins at zero: a first count that is high, as after a start, would count for an hour
+		m.Threshold = mean(m.Threshold, true, float64(in.Threshold), in.Lag.Time.Sub(m.Time), time.Hour)
+	}
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
 	m.Time = in.Lag.Time
 	if a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0 {
@@ -154,7 +151,7 @@ func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float6
 		latest += *cmp.Or(l.rate, &l.Arrival)
 		if l.of.Lag != nil && l.of.Age != nil {
 			// A change that comes just after a batch began waits for two.
-			keepsUp := min(longestWait.Seconds(), patience.Seconds()+2*batchKept*l.Batch)
+			keepsUp := min(longestWait.Seconds(), patience.Seconds()+2*l.Batch)
 			if l.waited = float64(*l.of.Age) >= keepsUp; l.waited {
 				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
 			}
@@ -201,8 +198,8 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 			continue
 		}
 		o := polled[l.of.Owner]
-		o.Leases, o.Done, o.Behind = o.Leases+1, o.Done+l.moved, o.Behind || l.waited
-		o.Pending, o.Largest, o.Moves = o.Pending+*cmp.Or(l.of.Lag, new(int64)), max(o.Largest, l.moved), o.Moves+int(min(1, l.moved))
+		o.Done, o.Largest, o.Behind = o.Done+l.moved, max(o.Largest, l.moved), o.Behind || l.waited
+		o.Pending += *cmp.Or(l.of.Lag, new(int64))
 		polled[l.of.Owner], done = o, done+float64(l.moved)
 	}
 	// A batch that ends between two short polls may have begun long before: there the mean begins at zero.
@@ -211,7 +208,7 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	work, within, proofs, bound := int64(0), time.Duration(0), 0, in.Capacity
 	changed := int64(0) // LSNs by which what is pending changed, less a batch, of all that were behind
 	for name, o := range polled {
-		working += min(1, o.Moves)
+		working += min(1, int(o.Done))
 		next, w := in.Memory.Owners[name].add(now, o)
 		if m.Owners[name] = next; w.Since.IsZero() {
 			continue
@@ -225,32 +222,25 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	}
 	// A few that do less than is known prove nothing: they may still work on batches of leases that were stolen from them.
 	rate := float64(work) / max(1, within.Seconds())
-	if proofs > 0 && changed >= 0 && (rate >= in.Capacity || 2*proofs >= len(polled) || in.proven(m)) {
-		m.ProvenAt = in.Now
+	if proofs > 0 && changed >= 0 && (rate >= in.Capacity || 2*proofs >= len(polled) || m.Proven) {
+		m.Proven = true
 		// The rate counts by the share of owners that show it: batches of one may have begun before, or its leases have moved.
 		return in.Capacity + (rate-in.Capacity)*float64(proofs)/float64(1+len(polled))
-	}
-	if m.Done > 2*in.Capacity*float64(len(polled)) { // what was slow, such as a database, has recovered
-		m.ProvenAt = time.Time{}
 	}
 	return cmp.Or(bound, m.Done/float64(max(1, working))) // until a window is full, the work between two polls
 }
 
-// proven reports whether a capacity was measured not long ago. One that was measured too low confirms itself: it asks
-// for so many replicas that none is at its limit.
-func (in Input) proven(m *Memory) bool { return in.Now.Sub(m.ProvenAt) < provenFor }
-
-// add adds an owner's work since the last poll to its window. A full one begins and ends with a move of a position,
-// and has one for each lease: else it misses what was done of long batches.
+// add adds an owner's work since the last poll to its window. A full one begins and ends with a move of a position:
+// else it misses what was done of long batches.
 func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
-	if o.Moves > 0 {
-		next = Owner{Since: now, Pending: o.Pending, Behind: o.Behind, Leases: o.Leases}
+	if o.Done > 0 {
+		next = Owner{Since: now, Pending: o.Pending, Behind: o.Behind}
 	}
-	if w.Since.IsZero() || w.Leases != o.Leases {
+	if w.Since.IsZero() {
 		return next, Owner{}
 	}
-	w.Done, w.Moves, w.Largest, w.Behind = w.Done+o.Done, w.Moves+o.Moves, max(w.Largest, o.Largest), w.Behind && o.Behind
-	if o.Moves == 0 || now.Sub(w.Since) < window || w.Moves < o.Leases {
+	w.Done, w.Largest, w.Behind = w.Done+o.Done, max(w.Largest, o.Largest), w.Behind && o.Behind
+	if o.Done == 0 || now.Sub(w.Since) < window {
 		return w, Owner{}
 	}
 	return next, w
@@ -269,10 +259,7 @@ type demand struct {
 	arrival float64 // over all partitions
 	backlog float64 // LSNs
 	total   float64 // of all partitions
-	brought float64 // of all partitions, without the backlog
-	fullest float64 // of the partition that asks for most, of those that do not bring far more than a replica does
-	most    float64 // arrivals of the partition that brings most, of those that bring less than a replica does
-	batch   float64 // seconds that the longest batch is expected to take
+	fullest float64 // of the partition that asks for most, of those that bring less than a replica does
 	outruns *load   // the partition with most arrivals of those that bring more than a replica does; nil = none
 	urgent  bool    // a change has waited too long, or arrivals have jumped
 }
@@ -293,12 +280,9 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 		}
 		l.Arrival *= d.arrival / cmp.Or(long, 1)
 		ask := min(capacity, l.Arrival+l.backlog/within)
-		d.total, d.brought, d.batch = d.total+ask, d.brought+min(capacity, l.Arrival), max(d.batch, l.Batch)
-		if l.Arrival < outrun*capacity {
-			d.fullest = max(d.fullest, ask)
-		}
+		d.total += ask
 		if l.Arrival < capacity {
-			d.most = max(d.most, l.Arrival)
+			d.fullest = max(d.fullest, ask)
 		} else if d.outruns == nil || l.Arrival > d.outruns.Arrival {
 			d.outruns = l
 		}
@@ -308,18 +292,16 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 }
 
 // fewest returns the smallest count that is enough for all partitions and the fullest owner. If none is enough, replicas
-// are added as long as they take enough from that owner, or let it keep up with what arrives.
+// are added as long as they take enough from that owner.
 func (in Input) fewest(d demand, capacity float64) (best int) {
-	partitions, least, brings := len(in.Lag.Partitions), math.Inf(1), math.Inf(1)
-	for n := 1; n <= partitions; n++ {
+	partitions, least := len(in.Lag.Partitions), math.Inf(1)
+	for n := 1; n <= partitions && least > capacity; n++ {
 		others := float64((partitions+n-1)/n-1) / float64(max(1, partitions-1)) // share of the others that the fullest owner has: the mean
-		fullest, arrives := d.fullest+others*(d.total-d.fullest), d.most+others*(d.brought-d.most)
+		fullest := d.fullest + others*(d.total-d.fullest)
 		switch {
-		case least <= capacity:
-			return best
 		case d.total > float64(n)*capacity && n < partitions:
-		case best == 0, fullest <= least*(1-worth*float64(n-best)/float64(best)), brings > capacity && arrives <= capacity:
-			best, least, brings = n, fullest, arrives
+		case best == 0, fullest <= least*(1-worth*float64(n-best)/float64(best)):
+			best, least = n, fullest
 		}
 	}
 	return best
@@ -328,18 +310,18 @@ func (in Input) fewest(d demand, capacity float64) (best int) {
 // answer decides which count to ask for.
 func (in Input) answer(a *Answer, m *Memory, d demand) {
 	a.Needed = in.fewest(d, a.Capacity)
-	proven := in.proven(m)
-	does := map[bool]string{true: "does", false: "does at least"}[proven]
+	does := map[bool]string{true: "does", false: "does at least"}[m.Proven]
 	why := fmt.Sprintf("needs %d: %.3g/s arrive and %.0f have waited; one replica %s %.3g/s",
 		a.Needed, d.arrival, d.backlog, does, a.Capacity)
-	if proven && d.outruns != nil {
+	if m.Proven && d.outruns != nil {
 		why += fmt.Sprintf("; partition %s alone brings %.3g/s: no number of replicas is enough, spread its partition key",
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	limit := max(mostOfStep2*in.Threshold, min(in.Replicas, int(math.Ceil(mostOfStep2*m.Threshold))))
-	allowed := fmt.Sprintf("no more than %d times the count of step 2 are asked for; up to %[1]d times its mean over an hour may stay", mostOfStep2)
-	if !proven {
+	// A capacity that was measured too low asks for more.
+	limit := max(2*in.Threshold, min(in.Replicas, int(math.Ceil(2*m.Threshold))))
+	allowed := "no more than twice the count of step 2 is asked for; up to twice its mean over an hour may stay"
+	if !m.Proven {
 		limit, allowed = in.Threshold, "a replica may do more than was seen: the lower count of step 2 is enough"
 		if !d.urgent && in.Threshold <= 2*in.Replicas {
 			limit = min(limit, in.Replicas)
@@ -370,17 +352,17 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 // notEffective watches an urgent scale-out. One that did not help is undone, and not repeated for a while.
 func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 	s, live := &m.ScaleOut, len(m.Owners) >= in.Replicas
-	settled, more := in.Now.Sub(s.At).Seconds() >= settling.Seconds()+d.batch, float64(in.Replicas-s.From)
+	settled, more := in.Now.Sub(s.At) >= settling, float64(in.Replicas-s.From)
 	switch {
 	case in.Now.Before(s.Until): // not repeated yet
 	case s.At.IsZero() && (a.Replicas <= in.Replicas || in.Replicas == 0 || !live || !d.urgent || m.Done == 0): // nothing to watch
 	case s.At.IsZero():
 		*s = ScaleOut{At: in.Now, From: in.Replicas, Rate: m.Done}
-	case !s.Until.IsZero(), !d.urgent || a.Needed <= s.From, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
+	case !s.Until.IsZero(), !d.urgent, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
 		settled && live && m.Done-s.Rate >= effective*s.Rate*more/float64(s.From): // or helped
 		*s = ScaleOut{}
 	case settled && live:
-		s.Until, m.ProvenAt = in.Now.Add(notAgain), time.Time{}
+		s.Until, m.Proven = in.Now.Add(notAgain), false
 	}
 	if in.Now.Before(s.Until) && a.Replicas > s.From {
 		a.ask(s.From, "notEffective", "more than %d replicas did no more than %d (%.3g/s): %d are not asked for before %s; "+
