@@ -113,7 +113,7 @@ func TestSizing(t *testing.T) {
 	// level is the first plant after four replicas were needed for some polls, when three are
 	// enough.
 	level := func(t *testing.T, polls int) *watched {
-		w := learnt(t, sized(func(p *scaling.Policy) { p.Threshold = 20 })) // this plant leaves a second of work pending
+		w := learnt(t, sized(func(p *scaling.Policy) { p.Threshold = 20 })) // in this plant a second of work is pending: at 100 each, step 2 would limit it
 		for i := range w.arrive {
 			w.arrive[i] = 10.5
 		}
@@ -425,6 +425,18 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			if a := sizing.Size(in); a.Needed != 8 || a.Replicas != c.want {
 				t.Errorf("step 2 asks for %d, and for %v in the mean: five become %d, want %d", c.step2, c.mean, a.Replicas, c.want)
 			}
+		}
+	})
+	t.Run("the mean of step 2 over an hour begins at zero: the count of a start keeps no replicas", func(t *testing.T) {
+		t.Parallel()
+		in := input()
+		in.Threshold, in.Memory = 64, sizing.Memory{}
+		for _, want := range []float64{0, 64 * (1 - math.Exp(-15.0/3600))} {
+			in.Memory = sizing.Size(in).Memory
+			if got := in.Memory.Threshold; math.Abs(got-want) > 0.001 {
+				t.Errorf("with 64 at each poll it is %v, want %v", got, want)
+			}
+			in.Lag.Time = in.Lag.Time.Add(15 * time.Second)
 		}
 	})
 	t.Run("a doubling must take a tenth from the fullest owner that cannot keep up", func(t *testing.T) {

@@ -63,7 +63,7 @@ type Memory struct {
 	Known      bool                 `json:"known,omitempty"`     // arrivals were measured at least once
 	Short      float64              `json:"short,omitempty"`     // arrivals over all partitions, mean over 45 s
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
-	Threshold  float64              `json:"threshold,omitempty"` // count of step 2, mean over an hour
+	Threshold  float64              `json:"threshold,omitempty"` // count of step 2, mean over an hour that begins at zero
 	Proven     bool                 `json:"proven,omitempty"`    // owners were seen to work at their full rate; else the capacity is a bound
 	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
 	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
@@ -103,7 +103,7 @@ type ScaleOut struct {
 func Size(in Input) Answer {
 	m := in.Memory
 	loads, arrival, latest := in.loads(&m)
-	if !m.Time.IsZero() { // the mean begins at zero: a first count that is high, as after a start, would count for an hour
+	if !m.Time.IsZero() { // the first count is left out: after a start it is high, and it would keep replicas for an hour
 		m.Threshold = mean(m.Threshold, true, float64(in.Threshold), in.Lag.Time.Sub(m.Time), time.Hour)
 	}
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
@@ -318,7 +318,7 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	// A capacity that was measured too low asks for more.
+	// Without a limit, a capacity that was measured too low would ask for far too many.
 	limit := max(2*in.Threshold, min(in.Replicas, int(math.Ceil(2*m.Threshold))))
 	allowed := "no more than twice the count of step 2 is asked for; up to twice its mean over an hour may stay"
 	if !m.Proven {
