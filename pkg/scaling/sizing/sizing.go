@@ -18,8 +18,10 @@ const (
 	patience    = 10 * time.Second // age that is normal if the owner keeps up: two looks of the SDKs, since one may be missed
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
 	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer
+	asKnown     = 0.95             // share of a known capacity that counts as the same: if only more did, chance would raise it for ever
 	worth       = 0.1              // share of the fullest owner's work that a doubling must take over: else replicas would be idle
-	slowScaleIn = 2.0 / 3          // share of the replicas that stays at a scale-in: the load may come back, and leases move for minutes
+	most        = 3                // times the count of step 2 that are asked for: a capacity that was measured too low asks for more
+	careful     = 3                // replicas of which a scale-in of the first hour takes one: little is known yet, and leases move
 	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
 	settling    = 3 * time.Minute  // from a scale-out until leases have moved
@@ -60,6 +62,7 @@ type Reason struct {
 // Memory is what an Answer leaves for the next one, as JSON. Rates are in LSNs per second.
 type Memory struct {
 	Time       time.Time            `json:"time,omitzero"`       // time of the last measurement
+	Careful    time.Time            `json:"careful,omitzero"`    // until when a scale-in takes a third: nothing was known of a fleet at work
 	Known      bool                 `json:"known,omitempty"`     // arrivals were measured at least once
 	Short      float64              `json:"short,omitempty"`     // arrivals over all partitions, mean over 45 s
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
@@ -89,6 +92,7 @@ type Owner struct {
 	Pending int64     `json:"pending,omitempty"` // LSNs when it began
 	Largest int64     `json:"largest,omitempty"` // LSNs of its largest move
 	Behind  bool      `json:"behind,omitempty"`  // at each poll, judged by ages
+	Late    bool      `json:"late,omitempty"`    // at the last poll, by more than a batch may take
 }
 
 // ScaleOut is a scale-out whose effect is measured: replicas may share a limit, such as a database.
@@ -107,6 +111,9 @@ func Size(in Input) Answer {
 		m.Threshold = mean(m.Threshold, true, float64(in.Threshold), in.Lag.Time.Sub(m.Time), time.Hour)
 	}
 	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
+	if m.Time.IsZero() && len(m.Owners) > 0 { // after an upgrade, or with a lost State
+		m.Careful = in.Now.Add(time.Hour)
+	}
 	m.Time = in.Lag.Time
 	if a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0 {
 		in.answer(&a, &m, in.demand(loads, m.Short, latest, a.Capacity))
@@ -123,6 +130,7 @@ type load struct {
 	moved   int64    // LSNs that the position moved since then
 	backlog float64  // LSNs that are older than an owner that keeps up would leave them
 	waited  bool     // its oldest change is older than that
+	late    bool     // it is older than the longest batch explains
 }
 
 // loads measures each partition. It returns LSNs that arrived per second, too: those measured (nil if none), and with
@@ -151,6 +159,7 @@ func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float6
 		latest += *cmp.Or(l.rate, &l.Arrival)
 		if l.of.Lag != nil && l.of.Age != nil {
 			// A change that comes just after a batch began waits for two.
+			l.late = float64(*l.of.Age) >= longestWait.Seconds()
 			keepsUp := min(longestWait.Seconds(), patience.Seconds()+2*l.Batch)
 			if l.waited = float64(*l.of.Age) >= keepsUp; l.waited {
 				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
@@ -188,8 +197,9 @@ func (l *load) read(now time.Time) {
 	}
 }
 
-// capacity returns how many LSNs per second a replica can process: what owners did in windows that prove it.
-// They were always behind, and what is pending changed by a batch of each. Else it is a lower bound, less a batch.
+// capacity returns how many LSNs per second a replica can process: what owners did in windows in which they were always
+// behind. That it is clearly less than was known needs a late one: a batch that begins and ends between two polls is seen by
+// none of them, and an owner that keeps up looks as if it were behind. Else it is a lower bound, less a batch.
 func (in Input) capacity(m *Memory, loads []*load) float64 {
 	now, span := in.Lag.Time, in.Lag.Time.Sub(m.Time)
 	polled, working, done := make(map[string]Owner), 0, 0.0 // each owner's work since the last poll
@@ -198,7 +208,8 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 			continue
 		}
 		o := polled[l.of.Owner]
-		o.Done, o.Largest, o.Behind = o.Done+l.moved, max(o.Largest, l.moved), o.Behind || l.waited
+		o.Done, o.Largest = o.Done+l.moved, max(o.Largest, l.moved)
+		o.Behind, o.Late = o.Behind || l.waited, o.Late || l.late
 		o.Pending += *cmp.Or(l.of.Lag, new(int64))
 		polled[l.of.Owner], done = o, done+float64(l.moved)
 	}
@@ -206,7 +217,6 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 	m.Done = mean(m.Done, m.Done > 0 || span < patience, done/max(1, span.Seconds()), span, window)
 	m.Owners = make(map[string]Owner, len(polled))
 	work, within, proofs, bound := int64(0), time.Duration(0), 0, in.Capacity
-	changed := int64(0) // LSNs by which what is pending changed, less a batch, of all that were behind
 	for name, o := range polled {
 		working += min(1, int(o.Done))
 		next, w := in.Memory.Owners[name].add(now, o)
@@ -215,15 +225,13 @@ func (in Input) capacity(m *Memory, loads []*load) float64 {
 		}
 		took := now.Sub(w.Since)
 		bound = max(bound, float64(w.Done-min(w.Largest, w.Pending))/took.Seconds()) // a part of one batch may have been done before
-		if w.Behind {
+		if w.Behind && (w.Late || float64(w.Done)/took.Seconds() >= asKnown*in.Capacity) {
 			work, within, proofs = work+w.Done, within+took, proofs+1
-			changed += max(o.Pending-w.Pending, w.Pending-o.Pending) - w.Largest
 		}
 	}
-	// A few that do less than is known prove nothing: they may still work on batches of leases that were stolen from them.
-	rate := float64(work) / max(1, within.Seconds())
-	if proofs > 0 && changed >= 0 && (rate >= in.Capacity || 2*proofs >= len(polled) || m.Proven) {
+	if proofs > 0 {
 		m.Proven = true
+		rate := float64(work) / within.Seconds()
 		// The rate counts by the share of owners that show it: batches of one may have begun before, or its leases have moved.
 		return in.Capacity + (rate-in.Capacity)*float64(proofs)/float64(1+len(polled))
 	}
@@ -239,7 +247,7 @@ func (w Owner) add(now time.Time, o Owner) (next, full Owner) {
 	if w.Since.IsZero() {
 		return next, Owner{}
 	}
-	w.Done, w.Largest, w.Behind = w.Done+o.Done, max(w.Largest, o.Largest), w.Behind && o.Behind
+	w.Done, w.Largest, w.Behind, w.Late = w.Done+o.Done, max(w.Largest, o.Largest), w.Behind && o.Behind, o.Late
 	if o.Done == 0 || now.Sub(w.Since) < window {
 		return w, Owner{}
 	}
@@ -291,8 +299,8 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 	return d
 }
 
-// fewest returns the smallest count that is enough for all partitions and the fullest owner. If none is enough, replicas
-// are added as long as they take enough from that owner.
+// fewest returns the smallest count that is enough for all partitions together. Replicas are added until it is enough for
+// the fullest owner, too, as long as they take enough from that owner.
 func (in Input) fewest(d demand, capacity float64) (best int) {
 	partitions, least := len(in.Lag.Partitions), math.Inf(1)
 	for n := 1; n <= partitions && least > capacity; n++ {
@@ -318,9 +326,11 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	// Without a limit, a capacity that was measured too low would ask for far too many.
-	limit := max(2*in.Threshold, min(in.Replicas, int(math.Ceil(2*m.Threshold))))
-	allowed := "no more than twice the count of step 2 is asked for; up to twice its mean over an hour may stay"
+	limit, allowed := max(in.Threshold, min(in.Replicas, int(math.Ceil(most*m.Threshold)))), "no more than the count of step 2 is "+
+		"asked for, or three times it while changes wait; up to three times its mean over an hour may stay"
+	if d.urgent {
+		limit = max(limit, most*in.Threshold)
+	}
 	if !m.Proven {
 		limit, allowed = in.Threshold, "a replica may do more than was seen: the lower count of step 2 is enough"
 		if !d.urgent && in.Threshold <= 2*in.Replicas {
@@ -339,12 +349,16 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 				a.Replicas, held.Round(time.Second), levelHeld)
 		}
 	}
-	least := min(in.Replicas-1, int(math.Ceil(slowScaleIn*float64(in.Replicas))))
+	part, parts := 2, "half"
+	if in.Now.Before(m.Careful) {
+		part, parts = careful, "a third in the first hour with a fleet at work"
+	}
+	least := min(in.Replicas-1, in.Replicas-in.Replicas/part)
 	for in.Even && least > a.Replicas && len(in.Lag.Partitions)%least != 0 {
 		least-- // evenPartitions would raise it again
 	}
 	if a.Replicas < least {
-		a.ask(least, "sizing", "a scale-in leaves two thirds: the load may come back")
+		a.ask(least, "sizing", "a scale-in takes no more than %s: the load may come back", parts)
 	}
 	in.notEffective(a, m, d)
 }
