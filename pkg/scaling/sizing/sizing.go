@@ -158,8 +158,8 @@ func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float6
 		}
 		latest += *cmp.Or(l.rate, &l.Arrival)
 		if l.of.Lag != nil && l.of.Age != nil {
-			// A change that comes just after a batch began waits for two.
 			l.late = float64(*l.of.Age) >= longestWait.Seconds()
+			// A change that comes just after a batch began waits for two.
 			keepsUp := min(longestWait.Seconds(), patience.Seconds()+2*l.Batch)
 			if l.waited = float64(*l.of.Age) >= keepsUp; l.waited {
 				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
@@ -198,8 +198,8 @@ func (l *load) read(now time.Time) {
 }
 
 // capacity returns how many LSNs per second a replica can process: what owners did in windows in which they were always
-// behind. That it is clearly less than was known needs a late one: a batch that begins and ends between two polls is seen by
-// none of them, and an owner that keeps up looks as if it were behind. Else it is a lower bound, less a batch.
+// behind. Clearly less than was known is proven only if a change is late: no poll sees a batch that begins and ends between
+// two of them, and an owner that keeps up looks as if it were behind. Else it is a lower bound, less a batch.
 func (in Input) capacity(m *Memory, loads []*load) float64 {
 	now, span := in.Lag.Time, in.Lag.Time.Sub(m.Time)
 	polled, working, done := make(map[string]Owner), 0, 0.0 // each owner's work since the last poll
@@ -326,8 +326,9 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	limit, allowed := max(in.Threshold, min(in.Replicas, int(math.Ceil(most*m.Threshold)))), "no more than the count of step 2 is "+
-		"asked for, or three times it while changes wait; up to three times its mean over an hour may stay"
+	limit := max(in.Threshold, min(in.Replicas, int(math.Ceil(most*m.Threshold))))
+	allowed := "no more than the count of step 2 is asked for, or three times it while changes wait; " +
+		"up to three times its mean over an hour may stay"
 	if d.urgent {
 		limit = max(limit, most*in.Threshold)
 	}
