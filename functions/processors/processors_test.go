@@ -270,6 +270,14 @@ func TestASummaryHasNoPartitionsAndWhatACallerHasIsNotSentAgain(t *testing.T) {
 	if second.Code != http.StatusNotModified || second.Body.Len() != 0 || tag == "" {
 		t.Errorf("%d %s", second.Code, second.Body)
 	}
+	polled := lagging("orders")
+	polled.Lag.Partitions[0].Lag = new(int64(8))
+	f.handler.Wrote("orders", &polled)
+	third := httptest.NewRecorder()
+	f.mux.ServeHTTP(third, again)
+	if all := testworld.Decode[list](t, third.Body.Bytes()); third.Code != http.StatusOK || *all.Processors[0].Lag != 8 || third.Header().Get("ETag") == tag {
+		t.Errorf("after a poll: %d %s", third.Code, third.Body)
+	}
 }
 
 func TestASummaryIsMadeOnceAndHasTheTimeOfItsAnswer(t *testing.T) {

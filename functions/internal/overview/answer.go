@@ -28,9 +28,9 @@ func (o *Overview) List(ctx context.Context, names []string, partitions bool) re
 	return listOf(now, entries)
 }
 
-// Summary is the list of the entries, without partitions.
-func (o *Overview) Summary() report.List {
-	all := listOf(o.Now(), o.Current())
+// Summary is the list of some entries, without partitions.
+func (o *Overview) Summary(entries []*Entry) report.List {
+	all := listOf(o.Now(), entries)
 	for i := range all.Processors {
 		all.Processors[i].Partitions = []report.Partition{}
 	}

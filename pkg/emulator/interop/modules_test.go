@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/feedscale/feedscale/pkg/emulator/testworld"
 )
+
+const own = "github.com/feedscale/feedscale/"
 
 // numbers are the parts of a version to compare: of a release, and the time of a commit.
 var numbers = regexp.MustCompile(`^v(\d+)\.(\d+)\.(\d+)(?:-(?:0\.)?(\d{14}))?`)
@@ -53,7 +56,6 @@ func requirements(t *testing.T, file string) map[string]string {
 // needed are the paths of the modules that own packages need which the files of a folder import.
 func needed(t *testing.T, folder string) []string {
 	t.Helper()
-	const own = "github.com/feedscale/feedscale/"
 	list := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	testworld.Must(t, err)
@@ -70,6 +72,37 @@ func needed(t *testing.T, folder string) []string {
 	testworld.Must(t, err)
 	modules := strings.Fields(string(paths))
 	return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(modules))), func(path string) bool { return path+"/" == own })
+}
+
+// TestNestedModulesUseWhatTheyImport prevents a failure of make interop that no build of the root module shows. It looks at imports of
+// the standard library and of own packages: the last part of their path is their name.
+func TestNestedModulesUseWhatTheyImport(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*/*.go")
+	testworld.Must(t, err)
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		testworld.Must(t, err)
+		used := map[string]bool{}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if of, ok := s.X.(*ast.Ident); ok {
+					used[of.Name] = true
+				}
+			}
+			return true
+		})
+		for _, i := range file.Imports {
+			path := strings.Trim(i.Path.Value, `"`)
+			known := !strings.Contains(path, ".") || strings.HasPrefix(path, own)
+			if i.Name == nil && known && !used[filepath.Base(strings.TrimSuffix(path, "/v2"))] {
+				t.Errorf("%s imports %s, and does not use it", name, path)
+			}
+		}
+	}
+	if len(files) < 10 {
+		t.Errorf("%d files were read, want 10 at least", len(files))
+	}
 }
 
 // TestNoNestedModuleIsBehindTheRoots prevents a failure of make interop: go refuses to build a
