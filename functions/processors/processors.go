@@ -52,7 +52,7 @@ type Handler struct {
 	ServeState bool
 
 	large *semaphore.Weighted      // places of large answers
-	last  atomic.Pointer[encoding] // of the summary of everything; nil until somebody asks
+	last  atomic.Pointer[encoding] // the summary that was made last; nil = none was
 }
 
 // encoding is the JSON of a list of entries without its first field, the time.

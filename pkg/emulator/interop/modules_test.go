@@ -74,8 +74,8 @@ func needed(t *testing.T, folder string) []string {
 	return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(modules))), func(path string) bool { return path+"/" == own })
 }
 
-// TestNestedModulesUseWhatTheyImport prevents a failure of make interop that no build of the root module shows. It looks at imports of
-// the standard library and of own packages: the last part of their path is their name.
+// TestNestedModulesUseWhatTheyImport prevents a failure of make interop: no build of the root module compiles these files. It looks at
+// imports of the standard library and of own packages, since the last part of their path is their name.
 func TestNestedModulesUseWhatTheyImport(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*/*.go")
