@@ -43,7 +43,7 @@ type account struct {
 	ru      int
 	etag    int       // of the offer
 	moved   time.Time // when its container, or a lease, changed last
-	bad     int       // the last tick in which no partition of it answered; 0 = there was none
+	bad     int       // the last tick in which no partition of it answered, or it waited for another one; 0 = there was none
 }
 
 // keyRange is a partition key range. LSNs are consecutive: each is a transaction of one change.

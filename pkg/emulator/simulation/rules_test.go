@@ -123,10 +123,10 @@ func (w *world) ofLag(p *process, c *configured, lag *changefeed.ProcessorLag) {
 		w.fail("leases are known by a whole answer alone", "%s", c.name)
 	}
 	unmeasured := func(p changefeed.Partition) bool { return !p.Known() && p.Ahead == nil }
-	if w.neighbours && w.isGood(a) && (lag.Error != "" || slices.ContainsFunc(lag.Partitions, unmeasured)) {
+	moved := !a.moved.Before(w.ticked)
+	if w.neighbours && !moved && w.isGood(a) && (lag.Error != "" || slices.ContainsFunc(lag.Partitions, unmeasured)) {
 		w.fail("a container that does not answer blinds no other one", "%s: %s", c.name, lag.Problem())
 	}
-	moved := !a.moved.Before(w.ticked)
 	if lag.Bootstrap && !moved && len(w.leasesOf(c)) > 0 {
 		w.fail("a processor with leases is not one that never ran", "%s", c.name)
 	}

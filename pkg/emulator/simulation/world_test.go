@@ -151,6 +151,14 @@ func (w *world) isBad(a *account) bool { return w.lasts("bad container", a.name,
 // answers, and did at the last poll of each processor. One that did not waits behind those that did.
 func (w *world) isGood(a *account) bool { return a.bad == 0 || w.tick > a.bad+3 }
 
+// waits reports whether a container that was bad waits for one that is: with one request in flight, all that
+// fail share it.
+func (w *world) waits(a *account) bool {
+	return w.concurrency == 1 && !w.isGood(a) && slices.ContainsFunc(w.accounts, func(other *account) bool {
+		return other.host == a.host && w.isBad(other)
+	})
+}
+
 func (w *world) configure(name string, a *account) *configured {
 	n := func(of int, what string) int { return w.dice.upTo(of, what, name) }
 	c := &configured{name: name, account: a}
@@ -340,7 +348,7 @@ func (w *world) turn() {
 
 // move has an account go on: its writers, its processors, and its partitions.
 func (w *world) move(a *account, part int) {
-	if w.isBad(a) {
+	if w.isBad(a) || w.waits(a) {
 		a.bad = w.tick
 	}
 	if w.happens("split", a.name, part) {
