@@ -442,6 +442,20 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			}
 		}
 	})
+	t.Run("the backlog of one partition asks for its owner, and for no fleet", func(t *testing.T) {
+		t.Parallel()
+		in := input()
+		in.Capacity, in.Threshold, in.Memory.Short, in.CatchUpWithin = 10, 8, 18, 90*time.Second
+		for p := range 8 {
+			in.Memory.Partitions[strconv.Itoa(p)] = sizing.Partition{Known: true, Arrival: 2}
+		}
+		in.Memory.Partitions["0"] = sizing.Partition{Known: true, Arrival: 4}
+		in.Lag.Partitions[0].Lag, in.Lag.Partitions[0].Age = new(int64(10000)), new(int64(600))
+		// It asks for 10, 5 of them of its owner, and the others for 14. With three replicas its owner would get 5 + 19 * 2/7.
+		if a := sizing.Size(in); a.Needed != 4 {
+			t.Errorf("%d are needed, want 4: %+v", a.Needed, a.Reasons)
+		}
+	})
 	t.Run("a scale-out has not helped if the same still waits after three minutes", func(t *testing.T) {
 		t.Parallel()
 		for after, held := range map[time.Duration]bool{179 * time.Second: false, 180 * time.Second: true} {

@@ -19,6 +19,7 @@ const (
 	batchKept   = 0.8              // share of a batch's length that is expected of the next: a poll may see a long one as short
 	longestWait = 2 * time.Minute  // age above which a long batch is no excuse: the batches of an owner that falls behind get longer
 	asKnown     = 0.95             // share of a known capacity that counts as the same: if only more did, chance would raise it for ever
+	spare       = 1.25             // times its arrivals that the busiest partition asks of its owner: with less it may never catch up, with more it asks for a fleet
 	worth       = 0.1              // share of the fullest owner's work that a doubling must take over: else replicas would be idle
 	most        = 3                // times the count of step 2 that are asked for: a capacity that was measured too low asks for more
 	careful     = 3                // replicas of which a scale-in of the first hour takes one: little is known yet, and leases move
@@ -267,7 +268,7 @@ type demand struct {
 	arrival float64 // over all partitions
 	backlog float64 // LSNs
 	total   float64 // of all partitions
-	fullest float64 // of the partition that asks for most, of those that bring less than a replica does
+	fullest float64 // of the partition that asks for most of its owner, of those that bring less than a replica does
 	outruns *load   // the partition with most arrivals of those that bring more than a replica does; nil = none
 	urgent  bool    // a change has waited too long, or arrivals have jumped
 }
@@ -290,7 +291,7 @@ func (in Input) demand(loads []*load, short, latest, capacity float64) (d demand
 		ask := min(capacity, l.Arrival+l.backlog/within)
 		d.total += ask
 		if l.Arrival < capacity {
-			d.fullest = max(d.fullest, ask)
+			d.fullest = max(d.fullest, min(ask, spare*l.Arrival))
 		} else if d.outruns == nil || l.Arrival > d.outruns.Arrival {
 			d.outruns = l
 		}
