@@ -2,6 +2,7 @@ package scaling_test
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -333,6 +334,8 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 		in.Memory.Proven = false
 		if a := sizing.Size(in); a.Needed != 8 || a.Replicas != 1 {
 			t.Errorf("%d are needed, and it asks for %d, want 8 and 1", a.Needed, a.Replicas)
+		} else if why := a.Reasons[1].Why; !strings.HasSuffix(why, "no more than now") {
+			t.Errorf("it says %q", why)
 		}
 	})
 	t.Run("a window that ends with a batch that may have begun long before shows little", func(t *testing.T) {
@@ -403,15 +406,29 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			mean  float64
 			waits bool
 			want  int
-		}{{1, 1, false, 3}, {1, 1.4, false, 5}, {1, 3, false, 5}, {2, 1, false, 3}, {1, 1, true, 3}, {2, 1, true, 6}, {3, 1, true, 8}, {1, 0, false, 3}} { // 3: a scale-in leaves half of five
+			why   string // of the limit
+		}{
+			{1, 1, false, 3, "nor than three times the mean"},
+			{1, 1.4, false, 5, "nor than three times the mean"},
+			{1, 3, false, 5, "nor than three times the mean"},
+			{2, 1, false, 3, "nor than three times the mean"},
+			{1, 1, true, 3, "nor than three times the mean"},
+			{2, 1, true, 6, "no more than three times what step 2 asks for"},
+			{3, 1, true, 8, "80/s arrive"},                   // no limit
+			{1, 0, false, 3, "no more than step 2 asks for"}, // 3: a scale-in leaves half of five
+		} {
 			in := input()
 			in.Replicas, in.Threshold, in.Memory.Threshold, in.Memory.Time = 5, c.step2, c.mean, now
 			in.Memory.Enough = now.Add(-time.Hour)
 			if c.waits {
 				in.Lag.Partitions[0].Lag, in.Lag.Partitions[0].Age = new(int64(100)), new(int64(60))
 			}
-			if a := sizing.Size(in); a.Needed != 8 || a.Replicas != c.want {
+			a := sizing.Size(in)
+			if a.Needed != 8 || a.Replicas != c.want {
 				t.Errorf("step 2 asks for %d, and for %v in the mean, waits: %t: five become %d, want %d", c.step2, c.mean, c.waits, a.Replicas, c.want)
+			}
+			if !slices.ContainsFunc(a.Reasons[:min(2, len(a.Reasons))], func(r sizing.Reason) bool { return strings.Contains(r.Why, c.why) }) {
+				t.Errorf("step 2 asks for %d, and for %v in the mean, waits: %t: no reason has %q: %+v", c.step2, c.mean, c.waits, c.why, a.Reasons)
 			}
 		}
 	})

@@ -327,16 +327,17 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	limit := max(in.Threshold, min(in.Replicas, int(math.Ceil(most*m.Threshold))))
-	allowed := "no more than the count of step 2 is asked for, or three times it while changes wait; " +
-		"up to three times its mean over an hour may stay"
-	if d.urgent {
-		limit = max(limit, most*in.Threshold)
+	limit, allowed := in.Threshold, "while no change waits, no more than step 2 asks for"
+	if may := min(in.Replicas, int(math.Ceil(most*m.Threshold))); may > limit {
+		limit, allowed = may, "no more than now, nor than three times the mean of step 2 over an hour"
+	}
+	if may := most * in.Threshold; d.urgent && may > limit {
+		limit, allowed = may, "while changes wait, or suddenly more arrive, no more than three times what step 2 asks for"
 	}
 	if !m.Proven {
 		limit, allowed = in.Threshold, "a replica may do more than was seen: the lower count of step 2 is enough"
-		if !d.urgent && in.Threshold <= 2*in.Replicas {
-			limit = min(limit, in.Replicas)
+		if !d.urgent && in.Replicas < limit && limit <= 2*in.Replicas {
+			limit, allowed = in.Replicas, "a replica may do more than was seen, and no change waits: no more than now"
 		}
 	}
 	if a.Replicas > limit {
