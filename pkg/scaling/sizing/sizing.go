@@ -327,17 +327,17 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	limit, allowed := in.Threshold, "while no change waits, no more than step 2 asks for"
+	limit, allowed := in.Threshold, "while no change has waited for long, no more than step 2 asks for"
 	if may := min(in.Replicas, int(math.Ceil(most*m.Threshold))); may > limit {
 		limit, allowed = may, "no more than now, nor than three times the mean of step 2 over an hour"
 	}
 	if may := most * in.Threshold; d.urgent && may > limit {
-		limit, allowed = may, "while changes wait, or suddenly more arrive, no more than three times what step 2 asks for"
+		limit, allowed = may, "while changes have waited for long, or suddenly more arrive, no more than three times what step 2 asks for"
 	}
 	if !m.Proven {
 		limit, allowed = in.Threshold, "a replica may do more than was seen: the lower count of step 2 is enough"
 		if !d.urgent && in.Replicas < limit && limit <= 2*in.Replicas {
-			limit, allowed = in.Replicas, "a replica may do more than was seen, and no change waits: no more than now"
+			limit, allowed = in.Replicas, "a replica may do more than was seen, and no change has waited for long: no more than now"
 		}
 	}
 	if a.Replicas > limit {
