@@ -676,24 +676,26 @@ func TestNoGoroutineIsLeftAfterRun(t *testing.T) {
 
 func TestAtMostMaxConcurrencyPagesAreHandledAtOnce(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, 6)
-	s.write(200)
-	var now, most atomic.Int64
-	s.host("host-1", func(o *changefeedprocessor.Options) {
-		o.MaxConcurrency = 2
-		o.Handle = func(ctx context.Context, b changefeedprocessor.Batch) error {
-			n := now.Add(1)
-			defer now.Add(-1)
-			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+	inBubble(t, 6, func(t *testing.T, s *shop) {
+		s.write(200)
+		var now, most atomic.Int64
+		s.host("host-1", func(o *changefeedprocessor.Options) {
+			o.MaxConcurrency = 2
+			o.Handle = func(ctx context.Context, b changefeedprocessor.Batch) error {
+				n := now.Add(1)
+				defer now.Add(-1)
+				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+				}
+				time.Sleep(time.Second)
+				return s.handle(ctx, b)
 			}
-			time.Sleep(time.Millisecond)
-			return s.handle(ctx, b)
+		})
+		pass(time.Minute)
+		s.checkOnce()
+		if n := most.Load(); n != 2 {
+			t.Errorf("%d pages at once, want 2", n)
 		}
 	})
-	testworld.Eventually(t, "all is handled", s.handledAll)
-	if n := most.Load(); n != 2 {
-		t.Errorf("%d pages at once, want 2", n)
-	}
 }
 
 func TestAcquiredAndReleasedAreTold(t *testing.T) {
