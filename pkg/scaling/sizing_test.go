@@ -408,11 +408,11 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			want  int
 			why   string // of the limit
 		}{
-			{1, 1, false, 3, "nor than three times the mean"},
-			{1, 1.4, false, 5, "nor than three times the mean"},
-			{1, 3, false, 5, "nor than three times the mean"},
-			{2, 1, false, 3, "nor than three times the mean"},
-			{1, 1, true, 3, "nor than three times the mean"},
+			{1, 1, false, 3, "nor than 3 times the mean"},
+			{1, 1.4, false, 5, "nor than 3 times the mean"},
+			{1, 3, false, 5, "nor than 3 times the mean"},
+			{2, 1, false, 3, "nor than 3 times the mean"},
+			{1, 1, true, 3, "nor than 3 times the mean"},
 			{2, 1, true, 6, "no more than three times what step 2 asks for"},
 			{3, 1, true, 8, "80/s arrive"},                   // no limit
 			{1, 0, false, 3, "no more than step 2 asks for"}, // 3: a scale-in leaves half of five
@@ -430,6 +430,44 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			if !slices.ContainsFunc(a.Reasons[:min(2, len(a.Reasons))], func(r sizing.Reason) bool { return strings.Contains(r.Why, c.why) }) {
 				t.Errorf("step 2 asks for %d, and for %v in the mean, waits: %t: no reason has %q: %+v", c.step2, c.mean, c.waits, c.why, a.Reasons)
 			}
+		}
+	})
+	t.Run("once changes have waited for an hour, whatever the replicas, step 2 is enough", func(t *testing.T) {
+		t.Parallel()
+		in := input()
+		in.Replicas, in.Threshold, in.Memory.Threshold = 2, 2, 2
+		in.Lag.Partitions[0].Lag, in.Lag.Partitions[0].Age = new(int64(100)), new(int64(60))
+		asks := func() sizing.Answer {
+			in.Memory.ScaleOut = sizing.ScaleOut{} // no scale-out is taken back in this case
+			a := sizing.Size(in)
+			in.Memory, in.Now, in.Lag.Time = a.Memory, in.Now.Add(15*time.Second), in.Lag.Time.Add(15*time.Second)
+			in.Memory.Short, in.Memory.Partitions = 80, input().Memory.Partitions
+			return a
+		}
+		first := 0 // the first poll that asks for no more than step 2
+		for poll := 1; poll <= 400 && first == 0; poll++ {
+			if a := asks(); a.Replicas == 2 {
+				first = poll
+				if why := a.Reasons[1].Why; !strings.Contains(why, "whatever the replicas: no more than step 2 asks for") {
+					t.Errorf("it says %q", why)
+				}
+			} else if a.Replicas != 6 {
+				t.Fatalf("poll %d asks for %d, want three times the two of step 2", poll, a.Replicas)
+			}
+		}
+		if want := int(math.Ceil(30 * 60 / 15 * math.Log(10))); first < want || first > want+1 { // 1 - exp(-t / 30 min) = 0.9
+			t.Errorf("poll %d was the first that asked for two, want %d", first, want)
+		}
+		for in.Lag.Partitions[0].Age = new(int64(0)); in.Memory.Waiting > 0.8; {
+			asks()
+		}
+		in.Lag.Partitions[0].Age = new(int64(60))
+		if a := asks(); a.Replicas != 6 {
+			t.Errorf("after some minutes in which none waited, it asks for %d, want 6", a.Replicas)
+		}
+		in.Threshold = 0
+		if asks(); in.Memory.Waiting != 0 {
+			t.Errorf("while it is inactive, changes wait for %v of the time", in.Memory.Waiting)
 		}
 	})
 	t.Run("the mean of step 2 over an hour begins at zero: the count of a start keeps no replicas", func(t *testing.T) {

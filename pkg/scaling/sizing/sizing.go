@@ -22,6 +22,7 @@ const (
 	spare       = 1.25             // times its arrivals that the busiest partition asks of its owner: with less it may never catch up, with more it asks for a fleet
 	worth       = 0.1              // share of the fullest owner's work that a doubling must take over: else replicas would be idle
 	most        = 3                // times the count of step 2 that are asked for: a capacity that was measured too low asks for more
+	lasting     = 0.9              // share of polls with waiting changes above which more replicas are no cure: at 0.8, slow ones would be taken away
 	careful     = 3                // replicas of which a scale-in of the first hour takes one: little is known yet, and leases move
 	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
@@ -68,6 +69,7 @@ type Memory struct {
 	Short      float64              `json:"short,omitempty"`     // arrivals over all partitions, mean over 45 s
 	Done       float64              `json:"done,omitempty"`      // processed by all live owners together, mean over 45 s
 	Threshold  float64              `json:"threshold,omitempty"` // count of step 2, mean over an hour that begins at zero
+	Waiting    float64              `json:"waiting,omitempty"`   // share of polls with waiting changes or a jump, mean over half an hour that begins at zero
 	Proven     bool                 `json:"proven,omitempty"`    // owners were seen to work at their full rate; else the capacity is a bound
 	Enough     time.Time            `json:"enough,omitzero"`     // since when fewer replicas are enough; zero = they are not
 	ScaleOut   ScaleOut             `json:"scaleOut,omitzero"`   // the last one whose effect is not known yet
@@ -108,18 +110,18 @@ type ScaleOut struct {
 func Size(in Input) Answer {
 	m := in.Memory
 	loads, arrival, latest := in.loads(&m)
+	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
 	if !m.Time.IsZero() { // the first count is left out: after a start it is high, and it would keep replicas for an hour
 		m.Threshold = mean(m.Threshold, true, float64(in.Threshold), in.Lag.Time.Sub(m.Time), time.Hour)
-	}
-	a := Answer{Arrival: arrival, Capacity: in.capacity(&m, loads)}
-	if m.Time.IsZero() && len(m.Owners) > 0 { // after an upgrade, or with a lost State
+	} else if len(m.Owners) > 0 { // after an upgrade, or with a lost State
 		m.Careful = in.Now.Add(time.Hour)
 	}
-	m.Time = in.Lag.Time
 	if a.Capacity > 0 && m.Known && in.Threshold > 0 && len(loads) > 0 {
 		in.answer(&a, &m, in.demand(loads, m.Short, latest, a.Capacity))
+	} else {
+		m.Waiting = 0
 	}
-	a.Memory = m
+	a.Memory, a.Memory.Time = m, in.Lag.Time
 	return a
 }
 
@@ -327,11 +329,15 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
+	waits, times := map[bool]float64{true: 1}[d.urgent], most
 	limit, allowed := in.Threshold, "while no change has waited for long, no more than step 2 asks for"
-	if may := min(in.Replicas, int(math.Ceil(most*m.Threshold))); may > limit {
-		limit, allowed = may, "no more than now, nor than three times the mean of step 2 over an hour"
+	if m.Waiting = mean(m.Waiting, true, waits, in.Lag.Time.Sub(m.Time), time.Hour/2); m.Waiting > lasting {
+		times, allowed = 1, "changes have waited at nearly every poll for an hour, whatever the replicas: no more than step 2 asks for"
 	}
-	if may := most * in.Threshold; d.urgent && may > limit {
+	if may := min(in.Replicas, int(math.Ceil(float64(times)*m.Threshold))); may > limit {
+		limit, allowed = may, fmt.Sprintf("no more than now, nor than %d times the mean of step 2 over an hour", times)
+	}
+	if may := times * in.Threshold; d.urgent && may > limit {
 		limit, allowed = may, "while changes have waited for long, or suddenly more arrive, no more than three times what step 2 asks for"
 	}
 	if !m.Proven {
