@@ -408,11 +408,11 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			want  int
 			why   string // of the limit
 		}{
-			{1, 1, false, 3, "nor than 3 times the mean"},
-			{1, 1.4, false, 5, "nor than 3 times the mean"},
-			{1, 3, false, 5, "nor than 3 times the mean"},
-			{2, 1, false, 3, "nor than 3 times the mean"},
-			{1, 1, true, 3, "nor than 3 times the mean"},
+			{1, 1, false, 3, "nor than 3 × the mean"},
+			{1, 1.4, false, 5, "nor than 3 × the mean"},
+			{1, 3, false, 5, "nor than 3 × the mean"},
+			{2, 1, false, 3, "nor than 3 × the mean"},
+			{1, 1, true, 3, "nor than 3 × the mean"},
 			{2, 1, true, 6, "no more than three times what step 2 asks for"},
 			{3, 1, true, 8, "80/s arrive"},                   // no limit
 			{1, 0, false, 3, "no more than step 2 asks for"}, // 3: a scale-in leaves half of five

@@ -335,7 +335,7 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 		times, allowed = 1, "changes have waited at nearly every poll for an hour, whatever the replicas: no more than step 2 asks for"
 	}
 	if may := min(in.Replicas, int(math.Ceil(float64(times)*m.Threshold))); may > limit {
-		limit, allowed = may, fmt.Sprintf("no more than now, nor than %d times the mean of step 2 over an hour", times)
+		limit, allowed = may, fmt.Sprintf("no more than now, nor than %d × the mean of step 2 over an hour", times)
 	}
 	if may := times * in.Threshold; d.urgent && may > limit {
 		limit, allowed = may, "while changes have waited for long, or suddenly more arrive, no more than three times what step 2 asks for"
