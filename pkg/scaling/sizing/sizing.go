@@ -22,7 +22,7 @@ const (
 	spare       = 1.25             // times its arrivals that the busiest partition asks of its owner: with less it may never catch up, with more it asks for a fleet
 	worth       = 0.1              // share of the fullest owner's work that a doubling must take over: else replicas would be idle
 	most        = 3                // times the count of step 2 that are asked for: a capacity that was measured too low asks for more
-	lasting     = 0.9              // share of polls with waiting changes above which more replicas are no cure: at 0.8, slow ones would be taken away
+	lasting     = 0.9              // share of polls with waiting changes above which more replicas do not help: 0.8 takes away slow ones that do
 	careful     = 3                // replicas of which a scale-in of the first hour takes one: little is known yet, and leases move
 	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
