@@ -138,7 +138,7 @@ else ifdef QUICK
 	go run ./pkg/benchmark/policies -unseen 0-26 -duration 2h -partitions 4,32 -startups 30s -seeds 1
 else
 	go run ./pkg/benchmark/policies -record docs/decisions/0011-default-policy
-	go run ./pkg/benchmark/policies -unseen 3121-3279 -duration 4h -partitions 4,16,64 -startups 5s,30s,2m -seeds 3 -record docs/decisions/0011-default-policy
+	go run ./pkg/benchmark/policies -unseen 3281-3439 -duration 4h -partitions 4,16,64 -startups 5s,30s,2m -seeds 3 -record docs/decisions/0011-default-policy
 endif
 
 # SEED is the first random seed. TICKS is the number of ticks of pollers over all seeds.

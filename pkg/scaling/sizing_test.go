@@ -366,7 +366,7 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 		in := input()
 		in.Capacity, in.Memory.Owners = believed, map[string]sizing.Owner{}
 		for p, lag := range lags {
-			lease, owner, age := strconv.Itoa(p), string(rune('a'+p)), min(lag, 120)
+			lease, owner, age := strconv.Itoa(p), string(rune('a'+p)), min(lag, 121)
 			in.Memory.Owners[owner] = sizing.Owner{Since: now.Add(-time.Minute), Done: 450, Pending: 200, Largest: 150, Behind: true}
 			in.Memory.Partitions[lease] = sizing.Partition{Time: in.Memory.Time, Known: true, Arrival: 10, Session: 1000, Checkpoint: 850}
 			in.Lag.Partitions[p] = changefeed.Partition{Lease: lease, Owner: owner, LeaseTime: now, Lag: &lag, Age: &age, SessionLSN: new(1000 + lag), CheckpointLSN: new(int64(1000))}
@@ -379,7 +379,7 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			known  float64 // they do 10
 			age    int64
 			proven bool
-		}{{20, 119, false}, {20, 120, true}, {10, 45, true}, {10.5, 45, true}, {10.6, 45, false}} {
+		}{{20, 120, false}, {20, 121, true}, {10, 45, true}, {10.5, 45, true}, {10.6, 45, false}} {
 			in := behind(c.known, c.age, c.age)
 			in.Memory.Proven = false
 			if got := sizing.Size(in).Memory.Proven; got != c.proven {
@@ -399,7 +399,7 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			}
 		}
 	})
-	t.Run("five replicas go up to three times the count of step 2 while changes wait, or stay up to three times its mean over an hour", func(t *testing.T) {
+	t.Run("five replicas go up to twice the count of step 2 while changes wait, or stay up to twice its mean over an hour", func(t *testing.T) {
 		t.Parallel()
 		for _, c := range []struct {
 			step2 int
@@ -408,14 +408,15 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			want  int
 			why   string // of the limit
 		}{
-			{1, 1, false, 3, "nor than 3 × the mean"},
-			{1, 1.4, false, 5, "nor than 3 × the mean"},
-			{1, 3, false, 5, "nor than 3 × the mean"},
-			{2, 1, false, 3, "nor than 3 × the mean"},
-			{1, 1, true, 3, "nor than 3 × the mean"},
-			{2, 1, true, 6, "no more than three times what step 2 asks for"},
-			{3, 1, true, 8, "80/s arrive"},                   // no limit
-			{1, 0, false, 3, "no more than step 2 asks for"}, // 3: a scale-in leaves half of five
+			{1, 1, false, 3, "nor than 2 × the mean"}, // 3: a scale-in leaves half of five
+			{1, 1.8, false, 4, "nor than 2 × the mean"},
+			{1, 3, false, 5, "nor than 2 × the mean"},
+			{2, 1.4, false, 3, "nor than 2 × the mean"},
+			{1, 1, true, 3, "nor than 2 × the mean"},
+			{2, 1, true, 4, "no more than twice what step 2 asks for"},
+			{3, 1, true, 6, "no more than twice what step 2 asks for"},
+			{4, 1, true, 8, "80/s arrive"}, // no limit
+			{1, 0, false, 3, "no more than step 2 asks for"},
 		} {
 			in := input()
 			in.Replicas, in.Threshold, in.Memory.Threshold, in.Memory.Time = 5, c.step2, c.mean, now
@@ -451,8 +452,8 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 				if why := a.Reasons[1].Why; !strings.Contains(why, "whatever the replicas: no more than step 2 asks for") {
 					t.Errorf("it says %q", why)
 				}
-			} else if a.Replicas != 6 {
-				t.Fatalf("poll %d asks for %d, want three times the two of step 2", poll, a.Replicas)
+			} else if a.Replicas != 4 {
+				t.Fatalf("poll %d asks for %d, want twice the two of step 2", poll, a.Replicas)
 			}
 		}
 		if want := int(math.Ceil(30 * 60 / 15 * math.Log(10))); first < want || first > want+1 { // 1 - exp(-t / 30 min) = 0.9
@@ -462,8 +463,8 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			asks()
 		}
 		in.Lag.Partitions[0].Age = new(int64(60))
-		if a := asks(); a.Replicas != 6 {
-			t.Errorf("after some minutes in which none waited, it asks for %d, want 6", a.Replicas)
+		if a := asks(); a.Replicas != 4 {
+			t.Errorf("after some minutes in which none waited, it asks for %d, want 4", a.Replicas)
 		}
 		in.Threshold = 0
 		if asks(); in.Memory.Waiting != 0 {
@@ -527,9 +528,25 @@ func TestACapacityIsBelievedWithinLimits(t *testing.T) {
 			}
 		}
 	})
+	t.Run("after a further scale-out, leases move again for three minutes", func(t *testing.T) {
+		t.Parallel()
+		for asks, held := range map[int]bool{4: true, 5: false} { // of step 2, which may be doubled; eight run
+			in := input()
+			in.Replicas, in.Threshold, in.Capacity = 8, asks, 10
+			in.Memory.Short, in.Memory.Done = 800, 70
+			in.Memory.ScaleOut = sizing.ScaleOut{At: now.Add(-time.Hour), From: 4, Rate: 70}
+			for p := range 16 {
+				lease := strconv.Itoa(p)
+				in.Lag.Partitions = append(in.Lag.Partitions[:p], changefeed.Partition{Lease: lease, Owner: strconv.Itoa(p % 8), LeaseTime: now, Lag: new(int64(1)), Age: new(int64(300))})
+			}
+			if s := sizing.Size(in).Memory.ScaleOut; s.Until.After(now) != held || s.At.Equal(now) == held {
+				t.Errorf("step 2 asks for %d: %+v, held is to be %t", asks, s, held)
+			}
+		}
+	})
 	t.Run("the batches of an owner that falls behind take minutes: their length excuses no wait of two", func(t *testing.T) {
 		t.Parallel()
-		for age, want := range map[int64]string{119: " 0 have waited", 120: " 7600 have waited"} {
+		for age, want := range map[int64]string{120: " 0 have waited", 121: " 7600 have waited"} {
 			in := input()
 			in.Memory.Partitions["0"] = sizing.Partition{Known: true, Arrival: 10, Batch: 500}
 			in.Lag.Partitions[0] = changefeed.Partition{Lease: "0", Lag: new(int64(10000)), Age: &age}

@@ -21,12 +21,11 @@ const (
 	asKnown     = 0.95             // share of a known capacity that counts as the same: if only more did, chance would raise it for ever
 	spare       = 1.25             // times its arrivals that the busiest partition asks of its owner: with less it may never catch up, with more it asks for a fleet
 	worth       = 0.1              // share of the fullest owner's work that a doubling must take over: else replicas would be idle
-	most        = 3                // times the count of step 2 that are asked for: a capacity that was measured too low asks for more
 	lasting     = 0.9              // share of polls with waiting changes above which more replicas do not help: 0.8 takes away slow ones that do
 	careful     = 3                // replicas of which a scale-in of the first hour takes one: little is known yet, and leases move
 	levelHeld   = 9 * time.Minute  // how long a slightly lower count must be enough: the period of short waves in a load
 	effective   = 0.1              // share of the expected gain that a scale-out must bring: rates vary by about as much
-	settling    = 3 * time.Minute  // from a scale-out until leases have moved
+	settling    = 3 * time.Minute  // from a scale-out, or a further one, until leases have moved
 	notAgain    = 15 * time.Minute // how long a scale-out that did not help is not repeated: databases recover within minutes
 )
 
@@ -100,7 +99,7 @@ type Owner struct {
 
 // ScaleOut is a scale-out whose effect is measured: replicas may share a limit, such as a database.
 type ScaleOut struct {
-	At    time.Time `json:"at,omitzero"`    // when it was decided; zero = none
+	At    time.Time `json:"at,omitzero"`    // when the last replicas were added; zero = none
 	From  int       `json:"from,omitempty"` // replicas before
 	Rate  float64   `json:"rate,omitempty"` // processed by all owners before, in LSNs per second
 	Until time.Time `json:"until,omitzero"` // until when it is not repeated; zero = it helped, or is not judged yet
@@ -161,10 +160,9 @@ func (in Input) loads(m *Memory) (loads []*load, arrived *float64, latest float6
 		}
 		latest += *cmp.Or(l.rate, &l.Arrival)
 		if l.of.Lag != nil && l.of.Age != nil {
-			l.late = float64(*l.of.Age) >= longestWait.Seconds()
-			// A change that comes just after a batch began waits for two.
-			keepsUp := min(longestWait.Seconds(), patience.Seconds()+2*l.Batch)
-			if l.waited = float64(*l.of.Age) >= keepsUp; l.waited {
+			l.late = float64(*l.of.Age) > longestWait.Seconds()
+			keepsUp := min(longestWait.Seconds(), patience.Seconds()+2*l.Batch) // two: a change may come just after a batch began
+			if l.waited = float64(*l.of.Age) > keepsUp; l.waited {
 				l.backlog = max(0, float64(*l.of.Lag)-2*keepsUp*l.Arrival)
 			}
 		}
@@ -329,7 +327,7 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 			d.outruns.of.Lease, d.outruns.Arrival)
 	}
 	a.ask(a.Needed, "sizing", "%s", why)
-	waits, times := map[bool]float64{true: 1}[d.urgent], most
+	waits, times := map[bool]float64{true: 1}[d.urgent], 2 // a capacity that was measured too low asks for more
 	limit, allowed := in.Threshold, "while no change has waited for long, no more than step 2 asks for"
 	if m.Waiting = mean(m.Waiting, true, waits, in.Lag.Time.Sub(m.Time), time.Hour/2); m.Waiting > lasting {
 		times, allowed = 1, "changes have waited at nearly every poll for an hour, whatever the replicas: no more than step 2 asks for"
@@ -338,7 +336,7 @@ func (in Input) answer(a *Answer, m *Memory, d demand) {
 		limit, allowed = may, fmt.Sprintf("no more than now, nor than %d × the mean of step 2 over an hour", times)
 	}
 	if may := times * in.Threshold; d.urgent && may > limit {
-		limit, allowed = may, "while changes have waited for long, or suddenly more arrive, no more than three times what step 2 asks for"
+		limit, allowed = may, "while changes have waited for long, or suddenly more arrive, no more than twice what step 2 asks for"
 	}
 	if !m.Proven {
 		limit, allowed = in.Threshold, "a replica may do more than was seen: the lower count of step 2 is enough"
@@ -384,6 +382,8 @@ func (in Input) notEffective(a *Answer, m *Memory, d demand) {
 	case !s.Until.IsZero(), !d.urgent, settled && more <= 0, // the hold is over; or the scale-out was enough, is undone,
 		settled && live && m.Done-s.Rate >= effective*s.Rate*more/float64(s.From): // or helped
 		*s = ScaleOut{}
+	case a.Replicas > in.Replicas: // leases will move again
+		s.At = in.Now
 	case settled && live:
 		s.Until, m.Proven = in.Now.Add(notAgain), false
 	}
